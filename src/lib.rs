@@ -1,1 +1,13 @@
-//! x
+//! pvbind: Kubernetes volume binding.
+//!
+//! Watches show objects to the [`cluster::Cluster`]; a worker takes a [`cluster::Key`]; [`decide::sync`] looks at
+//! the cluster and returns a [`decide::Plan`]; the executor in [`act`] performs it and shows the answers to the
+//! cluster. The modules are that sentence, in reading order.
+
+pub mod objects;
+
+pub mod cluster;
+
+pub mod decide;
+
+pub mod act;
