@@ -48,6 +48,7 @@ pub struct Cluster {
     unbound_by_class: Relation,
     usage: usage::NodeUsage,
     assumptions: BTreeMap<Key, Assumption>,
+    with_anti_affinity: BTreeSet<Key>,
 }
 
 /// An index from one key to many.
@@ -71,6 +72,11 @@ impl Relation {
     fn of(&self, from: &Key) -> impl Iterator<Item = &Key> {
         self.0.get(from).into_iter().flatten()
     }
+}
+
+fn has_anti_affinity(pod: &Pod) -> bool {
+    let affinity = pod.spec.as_ref().and_then(|s| s.affinity.as_ref());
+    affinity.is_some_and(|a| a.pod_anti_affinity.is_some())
 }
 
 impl Cluster {
@@ -173,6 +179,11 @@ impl Cluster {
                 for used in pod::claims(o) {
                     set(&mut self.pods_by_claim, Key::claim(namespace(&o.metadata), &used.claim));
                 }
+                if add && has_anti_affinity(o) {
+                    self.with_anti_affinity.insert(key.clone());
+                } else if !add {
+                    self.with_anti_affinity.remove(key);
+                }
                 let node = self.node_of(key, o).map(str::to_owned);
                 if let Some(node) = node.filter(|_| !pod::is_finished(o)) {
                     if add { self.usage.add(&node, key, o) } else { self.usage.remove(&node, key, o) }
@@ -273,6 +284,16 @@ impl Cluster {
     /// All pods, by namespace and name.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.store.of_kind(Kind::Pod).filter_map(Object::as_pod)
+    }
+
+    /// All pods with their keys, by namespace and name.
+    pub fn keyed_pods(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
+        self.store.keyed(Kind::Pod).filter_map(|(key, object)| Some((key, object.as_pod()?)))
+    }
+
+    /// The pods that want to be away from other pods.
+    pub fn pods_with_anti_affinity(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
+        self.with_anti_affinity.iter().filter_map(|key| Some((key, self.pod(key)?)))
     }
 
     /// All nodes, by name.

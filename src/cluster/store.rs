@@ -38,11 +38,15 @@ impl Store {
 
     /// Every object of a kind as decisions see it, by namespace and name.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
-        let from = Key::new(kind, "", "");
+        self.keyed(kind).map(|(_, object)| object)
+    }
+
+    /// Every object of a kind as decisions see it, with its key, by namespace and name.
+    pub fn keyed(&self, kind: Kind) -> impl Iterator<Item = (&Key, &Object)> {
         self.entries
-            .range(from..)
+            .range(Key::new(kind, "", "")..)
             .take_while(move |(key, _)| key.kind() == kind)
-            .filter_map(|(_, entry)| entry.assumed.as_ref().or(entry.known.as_ref()))
+            .filter_map(|(key, entry)| Some((key, entry.assumed.as_ref().or(entry.known.as_ref())?)))
     }
 
     /// The keys of the objects of a kind that the API server has shown.
