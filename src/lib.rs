@@ -1,1 +1,4 @@
 //! x
+
+pub mod manifest;
+pub mod simulate;
