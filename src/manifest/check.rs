@@ -69,7 +69,9 @@ impl Told<'_, '_> {
         let (node, _) = self.node.follow(path);
         match what {
             Mismatch::Expected("a string") => quoting(node),
-            Mismatch::Expected(expected) => format!("must be {expected}, and is {}", described(node, expected)),
+            Mismatch::Expected(expected) => {
+                format!("must be {expected}, and is {}", described(node, expected))
+            }
             Mismatch::Refused(why) => format!("can't be read: {why}"),
         }
     }
@@ -82,7 +84,11 @@ impl Told<'_, '_> {
             warnings.add_once_per(topic, || {
                 let advice = what.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
                 let place = pin(self.origin, self.node, path);
-                format!("{place}: {}: {}: is no field of this kind and does nothing{advice}", self.name, shown(path))
+                format!(
+                    "{place}: {}: {}: is no field of this kind and does nothing{advice}",
+                    self.name,
+                    shown(path)
+                )
             });
         }
     }

@@ -125,7 +125,10 @@ impl<'a> Watched<'a, '_> {
             (Rule::Storage, Value::Object(amounts)) => {
                 let Some((name, amount)) = amounts.get_key_value("storage") else { return };
                 if rules::sign(amount).is_some_and(std::cmp::Ordering::is_le) {
-                    let message = format!("{} is not more than zero; ask for a positive size, such as 5Gi", plain(amount));
+                    let message = format!(
+                        "{} is not more than zero; ask for a positive size, such as 5Gi",
+                        plain(amount)
+                    );
                     self.within(Step::Key(name), amount).broke(message);
                     self.state.borrow_mut().path.pop();
                 }
@@ -168,7 +171,11 @@ impl<'a> Deserializer<'a> for Watched<'a, '_> {
     }
 
     fn deserialize_bool<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Mismatch> {
-        if self.value.is_boolean() { self.deserialize_any(visitor) } else { Err(Mismatch::Expected("true or false")) }
+        if self.value.is_boolean() {
+            self.deserialize_any(visitor)
+        } else {
+            Err(Mismatch::Expected("true or false"))
+        }
     }
 
     fn deserialize_i32<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Mismatch> {
@@ -188,7 +195,11 @@ impl<'a> Deserializer<'a> for Watched<'a, '_> {
     }
 
     fn deserialize_f64<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Mismatch> {
-        if self.value.is_number() { self.deserialize_any(visitor) } else { Err(Mismatch::Expected("a number")) }
+        if self.value.is_number() {
+            self.deserialize_any(visitor)
+        } else {
+            Err(Mismatch::Expected("a number"))
+        }
     }
 
     fn deserialize_str<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Mismatch> {
@@ -301,7 +312,9 @@ impl<'a> MapAccess<'a> for Fields<'a, '_, '_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value, Mismatch> {
-        let Some((key, value)) = self.next.take() else { return Err(Mismatch::custom("a value without a key")) };
+        let Some((key, value)) = self.next.take() else {
+            return Err(Mismatch::custom("a value without a key"));
+        };
         let field = self.watched.within(Step::Key(key), value);
         if let Some(holder) = &self.holder {
             if !holder.known.contains(&key) {
@@ -321,7 +334,8 @@ impl<'a> MapAccess<'a> for Fields<'a, '_, '_> {
 fn nearest(key: &str, known: &'static [&'static str]) -> Option<&'static str> {
     let near = |field: &&&str| {
         let (short, long) = if key.len() < field.len() { (key, **field) } else { (**field, key) };
-        short.len() >= 4 && long.to_ascii_lowercase().starts_with(&short.to_ascii_lowercase()) || distance(key, field) <= 2
+        short.len() >= 4 && long.to_ascii_lowercase().starts_with(&short.to_ascii_lowercase())
+            || distance(key, field) <= 2
     };
     known.iter().filter(near).min_by_key(|field| distance(key, field)).copied()
 }

@@ -29,7 +29,10 @@ pub(super) fn documents(text: &str) -> Result<Vec<Node<'static>>, Unreadable> {
                 documents.push(node);
             }
             Some(Err(error)) => {
-                let message = format!("is not valid JSON: {error}");
+                // serde_json's own words end with the place, which the problem names itself.
+                let text = error.to_string();
+                let words = text.rsplit_once(" at line ").map_or(text.as_str(), |(words, _)| words);
+                let message = format!("is not valid JSON: {words} (column {})", error.column());
                 return Err(Unreadable { line: error.line(), message, syntax: true });
             }
         }

@@ -65,7 +65,8 @@ pub fn load<R: Read>(
 ) -> Result<Loaded, InputError> {
     let mut problems = Problems::default();
     let sources = source::read_all(paths, stdin, &mut problems);
-    let mut loading = Loading { problems, warnings: Warnings::default(), documents: Vec::new(), places: HashMap::new() };
+    let mut loading =
+        Loading { problems, warnings: Warnings::default(), documents: Vec::new(), places: HashMap::new() };
     if paths.is_empty() {
         loading.warnings.add("no input was named; name files, folders or - with -f".to_owned());
     }
@@ -151,12 +152,18 @@ fn identity(object: &Value) -> Option<Identity> {
         return None;
     }
     let group = kind::group(text("/apiVersion"));
-    Some((group.to_owned(), text("/kind").to_owned(), text("/metadata/namespace").to_owned(), name.to_owned()))
+    Some((
+        group.to_owned(),
+        text("/kind").to_owned(),
+        text("/metadata/namespace").to_owned(),
+        name.to_owned(),
+    ))
 }
 
 /// Parses a source and hands over its documents one by one, so that only one is in memory as nodes.
 fn each_document(source: &Source, mut take: impl FnMut(Origin, &Node<'_>)) -> Result<(), Problem> {
-    let origin = |document: usize, line: usize| Origin { file: source.file.clone(), document, line, item: None };
+    let origin =
+        |document: usize, line: usize| Origin { file: source.file.clone(), document, line, item: None };
     let text = source.text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with(['{', '[']) {
         for (index, node) in json_or_yaml(source, text, origin)?.iter().enumerate() {

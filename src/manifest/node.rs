@@ -53,7 +53,9 @@ impl fmt::Display for PathText<'_, '_> {
         for (position, step) in self.0.iter().enumerate() {
             match step {
                 Step::Index(index) => write!(f, "[{index}]")?,
-                Step::Key(key) if key.is_empty() || key.contains(['.', '/', ' ', '[']) => write!(f, "[{key}]")?,
+                Step::Key(key) if key.is_empty() || key.contains(['.', '/', ' ', '[']) => {
+                    write!(f, "[{key}]")?
+                }
                 Step::Key(key) if position == 0 => f.write_str(key)?,
                 Step::Key(key) => write!(f, ".{key}")?,
             }
@@ -127,11 +129,14 @@ impl<'a> Node<'a> {
     /// The JSON value, as kubectl would send it.
     pub(super) fn to_value(&self) -> Value {
         match self.data() {
-            Data::Plain(text) => scalar::resolve(text).unwrap_or_else(|| Value::String(text.as_ref().to_owned())),
+            Data::Plain(text) => {
+                scalar::resolve(text).unwrap_or_else(|| Value::String(text.as_ref().to_owned()))
+            }
             Data::Text(text) => Value::String(text.as_ref().to_owned()),
             Data::List(items) => Value::Array(items.iter().map(Node::to_value).collect()),
             Data::Mapping(entries) => {
-                let pairs = entries.iter().map(|entry| (entry.key.as_ref().to_owned(), entry.value.to_value()));
+                let pairs =
+                    entries.iter().map(|entry| (entry.key.as_ref().to_owned(), entry.value.to_value()));
                 Value::Object(pairs.collect::<Map<_, _>>())
             }
             Data::Shared(node) => node.to_value(),

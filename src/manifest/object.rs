@@ -40,7 +40,7 @@ pub(super) fn name_of(object: &Value) -> String {
 }
 
 impl Reader<'_> {
-    /// Takes one document; an empty one is nothing.
+    /// Takes one document; an empty one is nothing. Of lists in lists the outermost item counts.
     pub(super) fn document(&mut self, origin: Origin, node: &Node<'_>) {
         if !node.is_null() {
             self.object(origin, node, None);
@@ -82,7 +82,10 @@ impl Reader<'_> {
     ) -> Option<&'a str> {
         let message = match node.get(field).filter(|value| !value.is_null()) {
             None if lent.is_some() => return lent,
-            None => "is missing; every object says its apiVersion and kind, such as apiVersion: v1, kind: Pod".to_owned(),
+            None => {
+                "is missing; every object says its apiVersion and kind, such as apiVersion: v1, kind: Pod"
+                    .to_owned()
+            }
             Some(value) => match value.string() {
                 Some("") => "is empty; every object says its apiVersion and kind".to_owned(),
                 Some(text) => return Some(text),
@@ -106,7 +109,7 @@ impl Reader<'_> {
         };
         for (index, item) in items.iter().enumerate() {
             let line = if item.line == 0 { origin.line } else { item.line as usize };
-            let origin = Origin { item: Some(index + 1), line, ..origin.clone() };
+            let origin = Origin { item: origin.item.or(Some(index + 1)), line, ..origin.clone() };
             self.object(origin, item, lent);
         }
     }
@@ -114,7 +117,8 @@ impl Reader<'_> {
     /// Whether `metadata.name` is there and can be a name, or `generateName` stands in for it.
     fn has_name(&mut self, origin: &Origin, node: &Node<'_>, kind: &str) -> bool {
         let metadata = node.get("metadata");
-        let part = |field: &str| metadata.and_then(|metadata| metadata.get(field)).filter(|value| !value.is_null());
+        let part =
+            |field: &str| metadata.and_then(|metadata| metadata.get(field)).filter(|value| !value.is_null());
         let (field, message) = match (part("name"), part("generateName")) {
             (None, Some(prefix)) if !self.partial => match prefix.string() {
                 Some(prefix) if !prefix.is_empty() => return true,
@@ -124,7 +128,12 @@ impl Reader<'_> {
             (None, _) => ("name", "is missing; give the object a name".to_owned()),
             (Some(name), _) => match name.string() {
                 Some(name) if !needs_dns_name(kind) || is_dns_name(name) => return true,
-                Some(name) => ("name", format!("{name:?} is no name; use a-z, 0-9, - and ., at most 253 of them, a letter or digit at both ends")),
+                Some(name) => (
+                    "name",
+                    format!(
+                        "{name:?} is no name; use a-z, 0-9, - and ., at most 253 of them, a letter or digit at both ends"
+                    ),
+                ),
                 None => ("name", quoting(name)),
             },
         };
@@ -151,7 +160,8 @@ impl Reader<'_> {
                 self.known(origin, node, object, kind);
             }
             Served::Gone(kind) => {
-                let message = format!("{api_version} does not serve {name}; write {} and its fields", kind.api_version);
+                let message =
+                    format!("{api_version} does not serve {name}; write {} and its fields", kind.api_version);
                 let origin = pin(&origin, node, &[Step::Key("apiVersion")]);
                 let problem = Problem::at(origin, message).field("apiVersion");
                 self.problems.push(Problem { object: Some(name_of(&object)), ..problem });
@@ -177,12 +187,16 @@ impl Reader<'_> {
     fn place_in_namespace(&mut self, origin: &Origin, object: &mut Value, kind: &Kind) {
         let name = name_of(object);
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-        let given = metadata.get("namespace").is_some_and(|given| !given.is_null() && given.as_str() != Some(""));
+        let given =
+            metadata.get("namespace").is_some_and(|given| !given.is_null() && given.as_str() != Some(""));
         if kind.namespaced && !given {
             metadata.insert("namespace".to_owned(), Value::from(self.namespace));
         } else if !kind.namespaced && remove(metadata, "namespace") && given {
-            let line = format!("{origin}: {name}: metadata.namespace is ignored; a {} lives in no namespace", kind.name);
-            self.warnings.add(line);
+            let line = format!(
+                "{origin}: {name}: metadata.namespace is ignored; a {} lives in no namespace",
+                kind.name
+            );
+            self.warnings.add_once_per(format!("namespace {} {:?}", kind.name, origin.file), || line);
         }
     }
 }
@@ -202,7 +216,9 @@ pub(super) fn pin(origin: &Origin, node: &Node<'_>, path: &[Step<'_>]) -> Origin
 pub(super) fn quoting(node: &Node<'_>) -> String {
     let written = node.text().unwrap_or_default();
     match node.to_value() {
-        Value::Bool(value) => format!("must be a string, and {written} is the boolean {value}; write \"{written}\""),
+        Value::Bool(value) => {
+            format!("must be a string, and {written} is the boolean {value}; write \"{written}\"")
+        }
         Value::Number(_) => format!("must be a string, and {written} is a number; write \"{written}\""),
         Value::Null => "must be a string, and is null; write \"\" or leave it out".to_owned(),
         Value::Array(_) => "must be a string, and is a list".to_owned(),

@@ -23,7 +23,8 @@ pub struct Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = if self.file.as_os_str() == "-" { "standard input".into() } else { self.file.to_string_lossy() };
+        let file =
+            if self.file.as_os_str() == "-" { "standard input".into() } else { self.file.to_string_lossy() };
         f.write_str(&file)?;
         if self.document > 0 {
             write!(f, ", document {}", self.document)?;

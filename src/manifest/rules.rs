@@ -31,9 +31,7 @@ pub(super) fn rule(holder: &str, field: &str) -> Option<Rule> {
         ("PersistentVolumeSpec", "persistentVolumeReclaimPolicy") => Rule::OneOf(RECLAIM_POLICIES),
         ("StorageClass", "reclaimPolicy") => Rule::OneOf(CLASS_RECLAIM_POLICIES),
         ("StorageClass", "volumeBindingMode") => Rule::OneOf(BINDING_MODES),
-        ("PersistentVolumeSpec", "capacity") | ("VolumeResourceRequirements", "requests" | "limits") => {
-            Rule::Storage
-        }
+        ("PersistentVolumeSpec", "capacity") | ("VolumeResourceRequirements", "requests") => Rule::Storage,
         ("CSIStorageCapacity", "capacity" | "maximumVolumeSize") => Rule::NotNegative,
         _ => return None,
     })
@@ -56,7 +54,13 @@ pub(super) fn sign(value: &Value) -> Option<std::cmp::Ordering> {
         Value::String(text) if !is_quantity(text) => None,
         Value::String(text) => {
             let zero = !text.split(['e', 'E']).next()?.bytes().any(|b| (b'1'..=b'9').contains(&b));
-            Some(if zero { 0.cmp(&0) } else if text.starts_with('-') { (-1).cmp(&0) } else { 1.cmp(&0) })
+            Some(if zero {
+                0.cmp(&0)
+            } else if text.starts_with('-') {
+                (-1).cmp(&0)
+            } else {
+                1.cmp(&0)
+            })
         }
         Value::Number(number) => number.as_f64()?.partial_cmp(&0.0),
         _ => None,

@@ -10,7 +10,10 @@ use serde_json::{Number, Value};
 fn surely_text(text: &str) -> bool {
     !matches!(
         text.as_bytes().first(),
-        None | Some(b'+' | b'-' | b'.' | b'~' | b'0'..=b'9' | b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O')
+        None | Some(
+            b'+' | b'-' | b'.' | b'~' | b'0'
+                ..=b'9' | b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O'
+        )
     )
 }
 
@@ -63,7 +66,11 @@ fn integer(text: &str) -> Option<Number> {
         return None;
     }
     let magnitude = u64::from_str_radix(digits, radix).ok()?;
-    if negative { 0_i64.checked_sub_unsigned(magnitude).map(Number::from) } else { Some(Number::from(magnitude)) }
+    if negative {
+        0_i64.checked_sub_unsigned(magnitude).map(Number::from)
+    } else {
+        Some(Number::from(magnitude))
+    }
 }
 
 /// A decimal float. Whole ones become integers, because Go writes them into the JSON without a point.

@@ -27,7 +27,10 @@ pub(super) fn read_all<R: Read>(
     for path in paths {
         if path.as_os_str() == "-" {
             let Some(stdin) = stdin.take() else {
-                problems.push(Problem::at(place(path), "is named twice, and can be read only once; name it once"));
+                problems.push(Problem::at(
+                    place(path),
+                    "is named twice, and can be read only once; name it once",
+                ));
                 continue;
             };
             let mut bytes = Vec::new();

@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag, options};
+use serde_saphyr::granit_parser::{
+    ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag, options,
+};
 
 use super::node::{Data, Entry, Node};
 use super::scalar;
@@ -21,6 +23,9 @@ const MAX_REPLAYED: usize = 1_000_000;
 
 /// How much text aliases may stand for in one file.
 const MAX_REPLAYED_BYTES: usize = 64 << 20;
+
+/// Text in double braces is nearly always a template.
+const NOT_A_KEY: &str = "key is a list or a mapping, and must be a string; if {{ … }} is a template, render it first, as with helm template";
 
 /// A mapping with fewer keys is searched faster than hashed.
 const HASH_FROM: usize = 16;
@@ -122,7 +127,7 @@ impl<'a> Documents<'a> {
     fn node(&mut self, (event, span): (Event<'a>, Span), depth: usize) -> Made<'a> {
         let line = line_of(&span);
         if depth > MAX_DEPTH {
-            return unreadable(line, format!("is nested more than {MAX_DEPTH} levels deep, and no Kubernetes object is"));
+            return unreadable(line, too_deep());
         }
         self.deepest = self.deepest.max(depth);
         let anchor = event.anchor_id();
@@ -143,14 +148,22 @@ impl<'a> Documents<'a> {
         self.deepest = self.deepest.max(outer);
         let Some(id) = anchor else { return Ok(node) };
         let node = Rc::new(node);
-        let size = Anchor { node: Rc::clone(&node), values: self.values - values, bytes: self.bytes - bytes, height };
+        let size = Anchor {
+            node: Rc::clone(&node),
+            values: self.values - values,
+            bytes: self.bytes - bytes,
+            height,
+        };
         self.anchors.insert(id, size);
         Ok(Node { line, data: Data::Shared(node) })
     }
 
     fn alias(&mut self, id: usize, line: u32, depth: usize) -> Made<'a> {
         let Some(anchor) = self.anchors.get(&id) else {
-            return unreadable(line, "is an alias to something that contains it; write the value out instead");
+            return unreadable(
+                line,
+                "is an alias to something that contains it; write the value out instead",
+            );
         };
         let node = Node { line, data: Data::Shared(Rc::clone(&anchor.node)) };
         self.deepest = self.deepest.max(depth + anchor.height);
@@ -159,7 +172,10 @@ impl<'a> Documents<'a> {
         self.replayed += anchor.values;
         self.replayed_bytes += anchor.bytes;
         if self.deepest > MAX_DEPTH {
-            return unreadable(line, format!("is an alias that nests values more than {MAX_DEPTH} levels deep"));
+            return unreadable(
+                line,
+                format!("is an alias that nests values more than {MAX_DEPTH} levels deep"),
+            );
         }
         if self.replayed > MAX_REPLAYED || self.replayed_bytes > MAX_REPLAYED_BYTES {
             return unreadable(
@@ -203,7 +219,10 @@ impl<'a> Documents<'a> {
             let key_line = key.line;
             let key = key_text(key)?;
             if let Some(first) = earlier(&entries, &mut seen, &key) {
-                return unreadable(key_line, format!("key {key:?} is there twice, first on line {first}; keep one"));
+                return unreadable(
+                    key_line,
+                    format!("key {key:?} is there twice, first on line {first}; keep one"),
+                );
             }
             entries.push(Entry { key, line: key_line, value });
         }
@@ -239,7 +258,10 @@ fn merge_into<'a>(entries: &mut Vec<Entry<'a>>, merge: &Node<'a>, line: u32) -> 
         Data::List(several) if several.iter().all(|one| matches!(one.data(), Data::Mapping(_))) => {
             several.iter().try_for_each(|one| merge_into(entries, one, line))
         }
-        _ => unreadable(merge.line.max(line), "merge key << takes a mapping, an alias to one, or a list of these"),
+        _ => unreadable(
+            merge.line.max(line),
+            "merge key << takes a mapping, an alias to one, or a list of these",
+        ),
     }
 }
 
@@ -252,9 +274,9 @@ fn key_text(key: Node<'_>) -> Result<Cow<'_, str>, Unreadable> {
         Data::Shared(ref node) => match &node.data {
             Data::Plain(text) => (text.clone(), true),
             Data::Text(text) => (text.clone(), false),
-            _ => return unreadable(line, "key is a list or a mapping; a key must be a string"),
+            _ => return unreadable(line, NOT_A_KEY),
         },
-        _ => return unreadable(line, "key is a list or a mapping; a key must be a string"),
+        _ => return unreadable(line, NOT_A_KEY),
     };
     if !plain {
         return Ok(text);
@@ -272,20 +294,33 @@ fn scalar_data<'a>(
     tag: Option<&Tag>,
     line: u32,
 ) -> Result<Data<'a>, Unreadable> {
-    let plain = match tag.map(|tag| tag.core_suffix().unwrap_or("")) {
+    let suffix = tag.map(|tag| tag.suffix_in_namespace("tag:yaml.org,2002:").unwrap_or_default());
+    let plain = match suffix.as_deref() {
         None => style == ScalarStyle::Plain,
         Some("int" | "float" | "bool" | "null") => true,
-        Some("binary") => return unreadable(line, "tag !!binary is not read; write the base64 text without it"),
+        Some("binary") => {
+            return unreadable(line, "tag !!binary is not read; write the base64 text without it");
+        }
         Some(_) => false,
     };
     if plain && scalar::is_non_finite(&text) {
-        return unreadable(line, format!("{text} is a number that JSON can't hold; put it in quotes if it is a string"));
+        return unreadable(
+            line,
+            format!("{text} is a number that JSON can't hold; put it in quotes if it is a string"),
+        );
     }
     Ok(if plain { Data::Plain(text) } else { Data::Text(text) })
 }
 
+fn too_deep() -> String {
+    format!("is nested more than {MAX_DEPTH} levels deep, and no Kubernetes object is")
+}
+
 fn broken(error: &ScanError) -> Unreadable {
     let marker = error.marker();
+    if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
+        return Unreadable { line: marker.line(), message: too_deep(), syntax: false };
+    }
     let message = format!("is not valid YAML: {} (column {})", error.info(), marker.col() + 1);
     Unreadable { line: marker.line(), message, syntax: true }
 }
