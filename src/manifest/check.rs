@@ -80,7 +80,7 @@ impl Told<'_, '_> {
     fn unknown(&self, found: &Conformity<'_>, kind: &Kind, warnings: &mut Warnings) {
         for At { path, what } in &found.unknown {
             let general: Vec<_> = path.iter().filter(|step| matches!(step, Step::Key(_))).copied().collect();
-            let topic = format!("unknown {:?} {} {}", self.origin.file, kind.name, shown(&general));
+            let topic = format!("unknown {} {} {}", self.origin.file.display(), kind.name, shown(&general));
             warnings.add_once_per(topic, || {
                 let advice = what.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
                 let place = pin(self.origin, self.node, path);

@@ -14,6 +14,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use serde_json::{Value, map};
 
+use super::nearest::nearest;
 use super::node::Step;
 use super::rules::{self, Rule};
 
@@ -248,7 +249,7 @@ impl<'a> Deserializer<'a> for Watched<'a, '_> {
 
     fn deserialize_map<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         let Value::Object(fields) = self.value else { return Err(Mismatch::Expected("a mapping")) };
-        let fields = Fields { fields: fields.iter(), next: None, holder: None, watched: &self };
+        let fields = Fields { rest: fields.iter(), next: None, holder: None, watched: &self };
         visitor.visit_map(fields)
     }
 
@@ -260,7 +261,7 @@ impl<'a> Deserializer<'a> for Watched<'a, '_> {
     ) -> Result<V::Value, Mismatch> {
         let Value::Object(fields) = self.value else { return Err(Mismatch::Expected("a mapping")) };
         let holder = Some(Holder { name, known });
-        visitor.visit_map(Fields { fields: fields.iter(), next: None, holder, watched: &self })
+        visitor.visit_map(Fields { rest: fields.iter(), next: None, holder, watched: &self })
     }
 
     fn deserialize_ignored_any<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Mismatch> {
@@ -296,7 +297,7 @@ struct Holder {
 }
 
 struct Fields<'a, 'w, 's> {
-    fields: map::Iter<'a>,
+    rest: map::Iter<'a>,
     next: Option<(&'a str, &'a Value)>,
     holder: Option<Holder>,
     watched: &'w Watched<'a, 's>,
@@ -306,7 +307,7 @@ impl<'a> MapAccess<'a> for Fields<'a, '_, '_> {
     type Error = Mismatch;
 
     fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, Mismatch> {
-        self.next = self.fields.next().map(|(key, value)| (key.as_str(), value));
+        self.next = self.rest.next().map(|(key, value)| (key.as_str(), value));
         let Some((key, _)) = self.next else { return Ok(None) };
         seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
     }
@@ -328,33 +329,4 @@ impl<'a> MapAccess<'a> for Fields<'a, '_, '_> {
         self.watched.state.borrow_mut().path.pop();
         Ok(value)
     }
-}
-
-/// The known field that was probably meant.
-fn nearest(key: &str, known: &'static [&'static str]) -> Option<&'static str> {
-    let near = |field: &&&str| {
-        let (short, long) = if key.len() < field.len() { (key, **field) } else { (**field, key) };
-        short.len() >= 4 && long.to_ascii_lowercase().starts_with(&short.to_ascii_lowercase())
-            || distance(key, field) <= 2
-    };
-    known.iter().filter(near).min_by_key(|field| distance(key, field)).copied()
-}
-
-/// How many letters to change, add or drop to make one word of the other.
-fn distance(one: &str, other: &str) -> usize {
-    if one.len() > 64 {
-        return usize::MAX;
-    }
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.iter().enumerate() {
-            let change = diagonal + usize::from(!a.eq_ignore_ascii_case(b));
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or(usize::MAX)
 }

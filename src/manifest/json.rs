@@ -20,7 +20,7 @@ pub(super) fn documents(text: &str) -> Result<Vec<Node<'static>>, Unreadable> {
         let offset = stream.byte_offset();
         let rest = text.get(offset..).unwrap_or_default();
         let start = offset + rest.len() - rest.trim_start().len();
-        line += text.as_bytes().get(from..start).unwrap_or_default().iter().filter(|&&b| b == b'\n').count();
+        line += text.get(from..start).unwrap_or_default().matches('\n').count();
         from = start;
         match stream.next() {
             None => return Ok(documents),

@@ -2,7 +2,7 @@
 //!
 //! Paths become texts (`source`), texts become documents that keep their lines (`yaml`, `json`, `node`, `scalar`),
 //! documents become objects (`object`), and objects of known kinds are checked against their schema (`kind`,
-//! `check`, `conform`, `rules`). `stage` reads what comes after: merge patches, deletes and pauses.
+//! `check`, `conform`, `rules`, `nearest`). `stage` reads what comes after: merge patches, deletes and pauses.
 //!
 //! Nothing is half-loaded: either every document is good, or there is an error that names the file, the document,
 //! the line, the object, the field and the way out. Never talks to a server, never defaults a field other than the
@@ -12,6 +12,7 @@ mod check;
 mod conform;
 mod json;
 mod kind;
+mod nearest;
 mod node;
 mod object;
 mod problem;
@@ -23,7 +24,7 @@ mod yaml;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
@@ -34,6 +35,7 @@ use self::node::Node;
 use self::object::Reader;
 use self::problem::Problems;
 use self::source::Source;
+use self::yaml::Unreadable;
 
 /// Everything that was read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -124,7 +126,7 @@ impl Loading {
         });
         let is_broken = broken.is_err();
         if let Err(problem) = broken {
-            self.problems.push(problem);
+            self.problems.push(*problem);
         }
         if self.documents.len() == before && !is_broken {
             let file = Origin { file: source.file.clone(), ..Origin::default() };
@@ -161,7 +163,7 @@ fn identity(object: &Value) -> Option<Identity> {
 }
 
 /// Parses a source and hands over its documents one by one, so that only one is in memory as nodes.
-fn each_document(source: &Source, mut take: impl FnMut(Origin, &Node<'_>)) -> Result<(), Problem> {
+fn each_document(source: &Source, mut take: impl FnMut(Origin, &Node<'_>)) -> Result<(), Box<Problem>> {
     let origin =
         |document: usize, line: usize| Origin { file: source.file.clone(), document, line, item: None };
     let text = source.text.trim_start_matches('\u{feff}');
@@ -177,7 +179,7 @@ fn each_document(source: &Source, mut take: impl FnMut(Origin, &Node<'_>)) -> Re
         number += 1;
         match document {
             Ok(node) => take(origin(number, node.line as usize), &node),
-            Err(unreadable) => return Err(Problem::at(origin(number, unreadable.line), unreadable.message)),
+            Err(unreadable) => return misread(origin(number, unreadable.line), unreadable),
         }
     }
     Ok(())
@@ -188,7 +190,7 @@ fn json_or_yaml<'a>(
     source: &'a Source,
     text: &str,
     origin: impl Fn(usize, usize) -> Origin,
-) -> Result<Vec<Node<'a>>, Problem> {
+) -> Result<Vec<Node<'a>>, Box<Problem>> {
     let mut nodes = Vec::new();
     let mut documents = yaml::Documents::new(&source.text);
     while let Some(document) = documents.next_document() {
@@ -199,19 +201,16 @@ fn json_or_yaml<'a>(
             }
             Err(in_yaml) => in_yaml,
         };
-        let problem = |unreadable: yaml::Unreadable| {
-            Problem::at(origin(nodes.len() + 1, unreadable.line), unreadable.message)
-        };
-        if !in_yaml.syntax {
-            return Err(problem(in_yaml));
-        }
         let is_json = source.file.extension().is_some_and(|extension| extension == "json");
-        return json::documents(text).map_err(|in_json| problem(if is_json { in_json } else { in_yaml }));
+        let read = if in_yaml.syntax { json::documents(text) } else { Err(in_yaml.clone()) };
+        return read.or_else(|in_json| {
+            let unreadable = if is_json { in_json } else { in_yaml };
+            misread(origin(nodes.len() + 1, unreadable.line), unreadable)
+        });
     }
     Ok(nodes)
 }
 
-/// Reads one file, for stages.
-fn read_source(path: &Path) -> Result<Source, Problem> {
-    source::read(path)
+fn misread<T>(origin: Origin, unreadable: Unreadable) -> Result<T, Box<Problem>> {
+    Err(Box::new(Problem::at(origin, unreadable.message)))
 }

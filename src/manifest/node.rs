@@ -54,7 +54,7 @@ impl fmt::Display for PathText<'_, '_> {
             match step {
                 Step::Index(index) => write!(f, "[{index}]")?,
                 Step::Key(key) if key.is_empty() || key.contains(['.', '/', ' ', '[']) => {
-                    write!(f, "[{key}]")?
+                    write!(f, "[{key}]")?;
                 }
                 Step::Key(key) if position == 0 => f.write_str(key)?,
                 Step::Key(key) => write!(f, ".{key}")?,

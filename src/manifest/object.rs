@@ -196,7 +196,7 @@ impl Reader<'_> {
                 "{origin}: {name}: metadata.namespace is ignored; a {} lives in no namespace",
                 kind.name
             );
-            self.warnings.add_once_per(format!("namespace {} {:?}", kind.name, origin.file), || line);
+            self.warnings.add_once_per(format!("namespace {} {}", kind.name, origin.file.display()), || line);
         }
     }
 }

@@ -102,9 +102,9 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-impl From<Problem> for InputError {
-    fn from(problem: Problem) -> Self {
-        InputError { problems: vec![problem], more: 0 }
+impl From<Box<Problem>> for InputError {
+    fn from(problem: Box<Problem>) -> Self {
+        InputError { problems: vec![*problem], more: 0 }
     }
 }
 

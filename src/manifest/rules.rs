@@ -77,8 +77,8 @@ pub(super) fn is_quantity(text: &str) -> bool {
         return false;
     }
     match suffix {
-        "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" => true,
-        "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei" => true,
+        "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" | "Ki" | "Mi" | "Gi" | "Ti" | "Pi"
+        | "Ei" => true,
         _ => suffix.strip_prefix(['e', 'E']).is_some_and(|exponent| {
             let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
             !exponent.is_empty() && exponent.bytes().all(|b| b.is_ascii_digit())
@@ -109,5 +109,58 @@ pub(super) fn quantity_advice(text: &str) -> String {
         format!("write {guess}")
     } else {
         "write a number with one of the suffixes Ki, Mi, Gi, Ti, Pi, Ei, k, M, G, T, P, E or none, such as 5Gi".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use serde_json::json;
+
+    use super::{is_quantity, quantity_advice, sign};
+
+    #[test]
+    fn quantities_have_the_form_that_kubernetes_takes() {
+        for good in
+            ["0", "5", "+5", "-5", ".5", "5.", "1.5Gi", "100m", "5k", "5E", "5e3", "5E-3", "1n", "1u", "8Ei"]
+        {
+            assert!(is_quantity(good), "{good}");
+        }
+        for bad in [
+            "", "Gi", ".", "-", "5K", "5gi", "5Gib", "5GB", "5 Gi", "5Gi ", "1.2.3", "5e", "5e+", "1e3Gi",
+            "٣", "--5",
+        ] {
+            assert!(!is_quantity(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn advice_is_a_quantity_or_the_rule() {
+        let cases = [
+            ("5Gib", "write 5Gi"),
+            ("5gb", "write 5G"),
+            ("5K", "write 5k"),
+            (" 5 Mi ", "write 5Mi"),
+            ("1,000", "write 1000"),
+        ];
+        for (text, advice) in cases {
+            assert_eq!(quantity_advice(text), advice);
+        }
+        // A small m is a thousandth, so a slip can't be told from a wish.
+        for text in ["", "é", "plenty", "5mx", "-"] {
+            assert!(quantity_advice(text).starts_with("write a number"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_sign_is_that_of_the_number() {
+        assert_eq!(sign(&json!("-0.1Gi")), Some(Ordering::Less));
+        assert_eq!(sign(&json!("-0Gi")), Some(Ordering::Equal));
+        assert_eq!(sign(&json!("0e9")), Some(Ordering::Equal));
+        assert_eq!(sign(&json!("1e-9")), Some(Ordering::Greater));
+        assert_eq!(sign(&json!("10E")), Some(Ordering::Greater));
+        assert_eq!(sign(&json!(-1)), Some(Ordering::Less));
+        assert_eq!(sign(&json!("what")), None);
     }
 }

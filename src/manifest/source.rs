@@ -48,16 +48,16 @@ pub(super) fn read_all<R: Read>(
 }
 
 /// Reads one file.
-pub(super) fn read(path: &Path) -> Result<Source, Problem> {
-    let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
+pub(super) fn read(path: &Path) -> Result<Source, Box<Problem>> {
+    let bytes = fs::read(path).map_err(|error| Box::new(unreadable(path, &error)))?;
     let text = decode(path, bytes)?;
     Ok(Source { file: path.to_owned(), text })
 }
 
 fn push(path: &Path, read: io::Result<Vec<u8>>, sources: &mut Vec<Source>, problems: &mut Problems) {
-    match read.map_err(|error| unreadable(path, &error)).and_then(|bytes| decode(path, bytes)) {
+    match read.map_err(|error| Box::new(unreadable(path, &error))).and_then(|bytes| decode(path, bytes)) {
         Ok(text) => sources.push(Source { file: path.to_owned(), text }),
-        Err(problem) => problems.push(problem),
+        Err(problem) => problems.push(*problem),
     }
 }
 
@@ -113,23 +113,23 @@ fn unreadable(path: &Path, error: &io::Error) -> Problem {
 }
 
 /// The text of a file: UTF-8 without NUL bytes.
-fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, Problem> {
+fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, Box<Problem>> {
     let at = |offset: usize, bytes: &[u8]| {
         let line = 1 + bytes.iter().take(offset).filter(|&&byte| byte == b'\n').count();
         Origin { line, ..place(path) }
     };
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err(Problem::at(place(path), "is UTF-16; save it as UTF-8"));
+        return Err(Box::new(Problem::at(place(path), "is UTF-16; save it as UTF-8")));
     }
     if let Some(offset) = bytes.iter().position(|&byte| byte == 0) {
         let message = format!("byte {offset} is NUL, so this is not a manifest; name a YAML or JSON file");
-        return Err(Problem::at(at(offset, &bytes), message));
+        return Err(Box::new(Problem::at(at(offset, &bytes), message)));
     }
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         let bytes = error.as_bytes();
         let byte = bytes.get(offset).copied().unwrap_or_default();
         let message = format!("byte {offset} (0x{byte:02x}) is not UTF-8; save the file as UTF-8");
-        Problem::at(at(offset, bytes), message)
+        Box::new(Problem::at(at(offset, bytes), message))
     })
 }

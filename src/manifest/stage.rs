@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::node::{self, Data, Node};
 use super::object::{Reader, pin, quoting};
 use super::problem::{InputError, Origin, Problem, Problems};
-use super::{Document, Warnings, each_document, kind, read_source};
+use super::{Document, Warnings, each_document, kind, source};
 
 /// One thing to do, once what was there has settled.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +45,7 @@ pub struct Stage {
 /// # Errors
 /// When anything of it can't be used, with up to ten of the reasons.
 pub fn load_stage(path: &Path, namespace: &str) -> Result<Stage, InputError> {
-    let source = read_source(path)?;
+    let source = source::read(path)?;
     let (mut problems, mut warnings, mut steps) = (Problems::default(), Warnings::default(), Vec::new());
     let read = each_document(&source, |origin, node| {
         if let Some(asked) = node.get("delete") {
@@ -67,7 +67,7 @@ pub fn load_stage(path: &Path, namespace: &str) -> Result<Stage, InputError> {
     });
     let is_broken = read.is_err();
     if let Err(problem) = read {
-        problems.push(problem);
+        problems.push(*problem);
     }
     if steps.is_empty() && !is_broken {
         let file = Origin { file: source.file.clone(), ..Origin::default() };

@@ -31,7 +31,7 @@ const NOT_A_KEY: &str = "key is a list or a mapping, and must be a string; if {{
 const HASH_FROM: usize = 16;
 
 /// What makes the text unreadable, and on which line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Unreadable {
     pub(super) line: usize,
     pub(super) message: String,
@@ -224,39 +224,49 @@ impl<'a> Documents<'a> {
                     format!("key {key:?} is there twice, first on line {first}; keep one"),
                 );
             }
+            if entries.len() >= HASH_FROM {
+                seen.insert(key.clone());
+            }
             entries.push(Entry { key, line: key_line, value });
         }
         // What the mapping says itself wins over what it merges, and an earlier merge over a later one.
+        if !merges.is_empty() {
+            seen.extend(entries.iter().map(|entry| entry.key.clone()));
+        }
         for merge in merges {
-            merge_into(&mut entries, &merge, line)?;
+            merge_into(&mut entries, &mut seen, &merge, line)?;
         }
         Ok(entries)
     }
 }
 
 /// The line of an earlier entry with this key. Hashes only once a mapping is large.
-fn earlier<'a>(entries: &[Entry<'a>], seen: &mut HashSet<Cow<'a, str>>, key: &Cow<'a, str>) -> Option<u32> {
+fn earlier<'a>(entries: &[Entry<'a>], seen: &mut HashSet<Cow<'a, str>>, key: &str) -> Option<u32> {
     if entries.len() >= HASH_FROM {
         if seen.is_empty() {
             seen.extend(entries.iter().map(|entry| entry.key.clone()));
         }
-        if seen.insert(key.clone()) {
+        if !seen.contains(key) {
             return None;
         }
     }
-    entries.iter().find(|entry| entry.key == *key).map(|entry| entry.line)
+    entries.iter().find(|entry| entry.key == key).map(|entry| entry.line)
 }
 
-fn merge_into<'a>(entries: &mut Vec<Entry<'a>>, merge: &Node<'a>, line: u32) -> Result<(), Unreadable> {
+fn merge_into<'a>(
+    entries: &mut Vec<Entry<'a>>,
+    seen: &mut HashSet<Cow<'a, str>>,
+    merge: &Node<'a>,
+    line: u32,
+) -> Result<(), Unreadable> {
     match merge.data() {
         Data::Mapping(merged) => {
-            let present: HashSet<_> = entries.iter().map(|entry| entry.key.clone()).collect();
-            let missing = merged.iter().filter(|entry| !present.contains(&entry.key));
+            let missing = merged.iter().filter(|entry| seen.insert(entry.key.clone()));
             entries.extend(missing.cloned());
             Ok(())
         }
         Data::List(several) if several.iter().all(|one| matches!(one.data(), Data::Mapping(_))) => {
-            several.iter().try_for_each(|one| merge_into(entries, one, line))
+            several.iter().try_for_each(|one| merge_into(entries, seen, one, line))
         }
         _ => unreadable(
             merge.line.max(line),

@@ -3,11 +3,14 @@
 //! Decides layout, wording and colour, and what is left out because it is empty or the same everywhere. Never decides
 //! what happened: whatever it prints is in the report.
 
+mod layout;
+
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use self::layout::{Cell, Paint, cell, clean, duration, line, phase};
 use super::report::{Reason, Report};
 
 /// How the table is to look.
@@ -18,9 +21,6 @@ pub struct Style {
     /// At which column sentences are wrapped; not at all without it. Tables are never cut.
     pub width: Option<usize>,
 }
-
-/// Sentences are not squeezed narrower than this, however narrow the terminal is.
-const NARROWEST: usize = 20;
 
 /// The report as text, ending in a line feed.
 #[must_use]
@@ -36,39 +36,6 @@ pub fn render(report: &Report, style: Style) -> String {
     out
 }
 
-/// What a word is painted like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Paint {
-    None,
-    Title,
-    Good,
-    Waiting,
-    Bad,
-    Fix,
-}
-
-impl Paint {
-    fn of_phase(phase: &str) -> Self {
-        match phase {
-            "Bound" | "Available" | "Running" | "Succeeded" => Paint::Good,
-            "Lost" | "Failed" => Paint::Bad,
-            "Pending" | "Released" => Paint::Waiting,
-            _ => Paint::None,
-        }
-    }
-
-    fn code(self) -> &'static str {
-        match self {
-            Paint::None => "",
-            Paint::Title => "\x1b[1m",
-            Paint::Good => "\x1b[32m",
-            Paint::Waiting => "\x1b[33m",
-            Paint::Bad => "\x1b[31m",
-            Paint::Fix => "\x1b[36m",
-        }
-    }
-}
-
 /// Kind, namespace and name.
 type Name<'r> = (&'r str, &'r str, &'r str);
 
@@ -78,12 +45,6 @@ struct Page<'r> {
     objects: HashMap<Name<'r>, &'r Value>,
     /// Whether there is more than one namespace, so that it has to be told.
     namespaces: bool,
-}
-
-/// One cell of a table.
-struct Cell {
-    text: String,
-    paint: Paint,
 }
 
 /// Something with the reasons for its state.
@@ -109,58 +70,13 @@ fn namespaces(report: &Report) -> usize {
     claims.chain(pods).collect::<BTreeSet<_>>().len()
 }
 
-/// Names and messages come from the input: what would steer the terminal is shown instead of sent.
-fn clean(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            clean.extend(c.escape_default());
-        } else {
-            clean.push(c);
-        }
-    }
-    clean
-}
-
-fn cell(text: &str) -> Cell {
-    Cell { text: if text.is_empty() { "-".to_owned() } else { clean(text) }, paint: Paint::None }
-}
-
-fn phase(text: &str) -> Cell {
-    Cell { paint: Paint::of_phase(text), ..cell(text) }
-}
-
 /// `3 of 3 claims bound`.
 fn tally(done: usize, all: usize, noun: &str, verb: &str) -> Option<String> {
     let plural = if all == 1 { "" } else { "s" };
     (all > 0).then(|| format!("{done} of {all} {noun}{plural} {verb}"))
 }
 
-/// `1.5 s`, `5 min 19 s`, `1 h 0 min 0 s`.
-fn duration(seconds: f64) -> String {
-    // To the millisecond, and without the noise of floating point.
-    let exact = format!("{:.3}", seconds.max(0.0));
-    let (whole, fraction) = exact.split_once('.').unwrap_or((&exact, ""));
-    let fraction = fraction.trim_end_matches('0');
-    let point = if fraction.is_empty() { "" } else { "." };
-    match whole.parse::<u64>() {
-        Ok(whole) if whole >= 3600 => {
-            format!("{} h {} min {} s", whole / 3600, whole / 60 % 60, whole % 60)
-        }
-        Ok(whole) if whole >= 60 => format!("{} min {}{point}{fraction} s", whole / 60, whole % 60),
-        _ => format!("{whole}{point}{fraction} s"),
-    }
-}
-
 impl<'r> Page<'r> {
-    fn painted(&self, text: &str, paint: Paint) -> String {
-        if self.style.color && paint != Paint::None {
-            format!("{}{text}\x1b[0m", paint.code())
-        } else {
-            text.to_owned()
-        }
-    }
-
     fn headline(&self, out: &mut String) {
         let report = self.report;
         let time = duration(report.virtual_seconds);
@@ -178,12 +94,12 @@ impl<'r> Page<'r> {
         let tallies: Vec<String> = tallies.into_iter().flatten().collect();
         let tallies =
             if tallies.is_empty() { "no claims and no pods".to_owned() } else { tallies.join(", ") };
-        line(out, &format!("{}: {tallies}", self.painted(&settled, paint)));
+        line(out, &format!("{}: {tallies}", self.style.painted(&settled, paint)));
     }
 
     fn title(&self, out: &mut String, title: &str) {
         out.push('\n');
-        line(out, &self.painted(title, Paint::Title));
+        line(out, &self.style.painted(title, Paint::Title));
     }
 
     /// Aligned columns under their names; nothing at all when there are no rows.
@@ -192,24 +108,7 @@ impl<'r> Page<'r> {
             return;
         }
         self.title(out, title);
-        let widths: Vec<usize> = heads
-            .iter()
-            .enumerate()
-            .map(|(column, head)| {
-                let cells = rows.iter().filter_map(|row| row.get(column));
-                cells.map(|cell| cell.text.chars().count()).fold(head.len(), usize::max)
-            })
-            .collect();
-        let heads: Vec<Cell> = heads.iter().map(|head| cell(head)).collect();
-        for row in std::iter::once(&heads).chain(rows) {
-            let mut text = String::new();
-            for (position, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let gap = if position + 1 == row.len() { 0 } else { width - cell.text.chars().count() + 2 };
-                text.push_str(&self.painted(&cell.text, cell.paint));
-                text.extend(std::iter::repeat_n(' ', gap));
-            }
-            line(out, &text);
-        }
+        self.style.columns(out, heads, rows);
     }
 
     /// The heads of a table of namespaced things: the namespace is a column only where there are several.
@@ -317,19 +216,24 @@ impl<'r> Page<'r> {
             }
             let mut head = thing.title;
             if !thing.state.is_empty() {
-                let state = self.painted(&clean(thing.state), Paint::of_phase(thing.state));
+                let state = self.style.painted(&clean(thing.state), Paint::of_phase(thing.state));
                 let _ = write!(head, " ({state})");
             }
             line(out, &head);
             if thing.reasons.is_empty() {
-                self.wrapped(out, 2, "no reason is known", Paint::None);
+                self.style.wrapped(out, 2, "no reason is known", Paint::None);
             }
             for reason in thing.reasons {
                 let subject = clean(&reason.subject);
                 let colon = if subject.is_empty() { "" } else { ": " };
-                self.wrapped(out, 2, &format!("{subject}{colon}{}", clean(&reason.message)), Paint::None);
+                self.style.wrapped(
+                    out,
+                    2,
+                    &format!("{subject}{colon}{}", clean(&reason.message)),
+                    Paint::None,
+                );
                 if let Some(fix) = &reason.fix {
-                    self.wrapped(out, 4, &format!("fix: {}", clean(fix)), Paint::Fix);
+                    self.style.wrapped(out, 4, &format!("fix: {}", clean(fix)), Paint::Fix);
                 }
             }
         }
@@ -340,34 +244,7 @@ impl<'r> Page<'r> {
             if position == 0 {
                 self.title(out, "WARNINGS");
             }
-            self.wrapped(out, 0, &clean(warning), Paint::Waiting);
+            self.style.wrapped(out, 0, &clean(warning), Paint::Waiting);
         }
     }
-
-    /// A sentence at an indent, wrapped between words; lines after the first stand two further in.
-    fn wrapped(&self, out: &mut String, indent: usize, sentence: &str, paint: Paint) {
-        let width = self.style.width.map_or(usize::MAX, |width| width.max(NARROWEST + indent + 2));
-        let (mut text, mut used, mut margin) = (String::new(), 0, indent);
-        for word in sentence.split(' ') {
-            let long = word.chars().count();
-            if used > 0 && margin + used + 1 + long > width {
-                line(out, &format!("{:margin$}{}", "", self.painted(&text, paint)));
-                text.clear();
-                (used, margin) = (0, indent + 2);
-            }
-            if used > 0 {
-                text.push(' ');
-                used += 1;
-            }
-            text.push_str(word);
-            used += long;
-        }
-        line(out, &format!("{:margin$}{}", "", self.painted(&text, paint)));
-    }
-}
-
-/// A line without blanks at its end.
-fn line(out: &mut String, text: &str) {
-    out.push_str(text.trim_end());
-    out.push('\n');
 }
