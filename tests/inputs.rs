@@ -122,6 +122,18 @@ fn files_that_are_no_text_say_so() {
 }
 
 #[test]
+fn an_empty_folder_is_a_slip() {
+    let folder = std::env::temp_dir().join(format!("pvbind-empty-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    let error = load(std::slice::from_ref(&folder), "default", io::empty).expect_err("nothing is in it");
+    fs::remove_dir(&folder).expect("it is still empty");
+    assert!(
+        error.to_string().ends_with("is a folder without any .yaml, .yml or .json file; name another"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_byte_order_mark_is_no_matter() {
     let loaded = load_bytes(
         "\u{feff}{\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"a\"}}"

@@ -110,7 +110,7 @@ impl Told<'_, '_> {
 }
 
 /// What stands there instead, and how to mend it where that is plain.
-fn described(node: &Node<'_>, expected: &str) -> String {
+pub(super) fn described(node: &Node<'_>, expected: &str) -> String {
     match node.to_value() {
         Value::Null => "null; leave the field out or give it a value".to_owned(),
         Value::Bool(value) => format!("the boolean {value}"),

@@ -1,6 +1,6 @@
 //! Reading manifests: from files, folders and standard input to objects whose every line is known.
 //!
-//! Paths become texts (`source`), texts become documents that keep their lines (`yaml`, `json`, `node`, `scalar`),
+//! Paths become texts (`source`), texts become documents that keep their lines (`yaml`, `mapping`, `json`, `node`, `scalar`),
 //! documents become objects (`object`), and objects of known kinds are checked against their schema (`kind`,
 //! `check`, `conform`, `rules`, `nearest`). `stage` reads what comes after: merge patches, deletes and pauses.
 //!
@@ -12,6 +12,7 @@ mod check;
 mod conform;
 mod json;
 mod kind;
+mod mapping;
 mod nearest;
 mod node;
 mod object;

@@ -117,6 +117,13 @@ impl Reader<'_> {
     /// Whether `metadata.name` is there and can be a name, or `generateName` stands in for it.
     fn has_name(&mut self, origin: &Origin, node: &Node<'_>, kind: &str) -> bool {
         let metadata = node.get("metadata");
+        if let Some(other) = metadata.filter(|it| !it.is_null() && !matches!(it.data(), Data::Mapping(_))) {
+            let is = check::described(other, "a mapping");
+            let origin = pin(origin, node, &[Step::Key("metadata")]);
+            let problem = Problem::at(origin, format!("must be a mapping, such as {{name: a}}, and is {is}"));
+            self.problems.push(Problem { object: Some(kind.to_owned()), ..problem.field("metadata") });
+            return false;
+        }
         let part =
             |field: &str| metadata.and_then(|metadata| metadata.get(field)).filter(|value| !value.is_null());
         let (field, message) = match (part("name"), part("generateName")) {

@@ -70,7 +70,7 @@ fn find(path: &Path, files: &mut Vec<PathBuf>, problems: &mut Problems) {
     if !metadata.is_dir() {
         return files.push(path.to_owned());
     }
-    let before = files.len();
+    let (before, wrong) = (files.len(), problems.count());
     // A stack instead of recursion, and links to folders are not followed: a loop of them would have no end.
     let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -90,6 +90,12 @@ fn find(path: &Path, files: &mut Vec<PathBuf>, problems: &mut Problems) {
                 Err(error) => problems.push(unreadable(&path, &error)),
             }
         }
+    }
+    if files.len() == before && problems.count() == wrong {
+        problems.push(Problem::at(
+            place(path),
+            "is a folder without any .yaml, .yml or .json file; name another",
+        ));
     }
     files[before..].sort();
 }

@@ -1,17 +1,17 @@
 //! YAML text to documents, each with its lines.
 //!
-//! Decides about anchors, aliases, merge keys, tags, duplicate keys, and how much of them is too much: an alias is
-//! shared, never copied, and the sum of what aliases stand for is bounded, as is the depth. Never decides what an
-//! object means.
+//! Decides about anchors, aliases and tags, and how much of them is too much: an alias is shared, never copied, and
+//! the sum of what aliases stand for is bounded, as is the depth. Never decides what an object means.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use serde_saphyr::granit_parser::{
     ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag, options,
 };
 
+use super::mapping::MappingBuilder;
 use super::node::{Data, Entry, Node};
 use super::scalar;
 
@@ -23,12 +23,6 @@ const MAX_REPLAYED: usize = 1_000_000;
 
 /// How much text aliases may stand for in one file.
 const MAX_REPLAYED_BYTES: usize = 64 << 20;
-
-/// Text in double braces is nearly always a template.
-const NOT_A_KEY: &str = "key is a list or a mapping, and must be a string; if {{ … }} is a template, render it first, as with helm template";
-
-/// A mapping with fewer keys is searched faster than hashed.
-const HASH_FROM: usize = 16;
 
 /// What makes the text unreadable, and on which line.
 #[derive(Clone, Debug)]
@@ -68,7 +62,7 @@ fn line_of(span: &Span) -> u32 {
     u32::try_from(span.start.line()).unwrap_or(u32::MAX)
 }
 
-fn unreadable<T>(line: u32, message: impl Into<String>) -> Result<T, Unreadable> {
+pub(super) fn unreadable<T>(line: u32, message: impl Into<String>) -> Result<T, Unreadable> {
     Err(Unreadable { line: line as usize, message: message.into(), syntax: false })
 }
 
@@ -200,12 +194,10 @@ impl<'a> Documents<'a> {
     }
 
     fn mapping(&mut self, line: u32, depth: usize) -> Result<Vec<Entry<'a>>, Unreadable> {
-        let mut entries: Vec<Entry<'a>> = Vec::new();
-        let mut seen = HashSet::new();
-        let mut merges = Vec::new();
+        let mut mapping = MappingBuilder::default();
         loop {
             let (event, span) = match self.event()? {
-                (Event::MappingEnd, _) => break,
+                (Event::MappingEnd, _) => return mapping.finish(line),
                 event => event,
             };
             let merge = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<");
@@ -213,88 +205,11 @@ impl<'a> Documents<'a> {
             let value = self.event()?;
             let value = self.node(value, depth + 1)?;
             if merge {
-                merges.push(value);
-                continue;
+                mapping.merge(value);
+            } else {
+                mapping.insert(key, value)?;
             }
-            let key_line = key.line;
-            let key = key_text(key)?;
-            if let Some(first) = earlier(&entries, &mut seen, &key) {
-                return unreadable(
-                    key_line,
-                    format!("key {key:?} is there twice, first on line {first}; keep one"),
-                );
-            }
-            if entries.len() >= HASH_FROM {
-                seen.insert(key.clone());
-            }
-            entries.push(Entry { key, line: key_line, value });
         }
-        // What the mapping says itself wins over what it merges, and an earlier merge over a later one.
-        if !merges.is_empty() {
-            seen.extend(entries.iter().map(|entry| entry.key.clone()));
-        }
-        for merge in merges {
-            merge_into(&mut entries, &mut seen, &merge, line)?;
-        }
-        Ok(entries)
-    }
-}
-
-/// The line of an earlier entry with this key. Hashes only once a mapping is large.
-fn earlier<'a>(entries: &[Entry<'a>], seen: &mut HashSet<Cow<'a, str>>, key: &str) -> Option<u32> {
-    if entries.len() >= HASH_FROM {
-        if seen.is_empty() {
-            seen.extend(entries.iter().map(|entry| entry.key.clone()));
-        }
-        if !seen.contains(key) {
-            return None;
-        }
-    }
-    entries.iter().find(|entry| entry.key == key).map(|entry| entry.line)
-}
-
-fn merge_into<'a>(
-    entries: &mut Vec<Entry<'a>>,
-    seen: &mut HashSet<Cow<'a, str>>,
-    merge: &Node<'a>,
-    line: u32,
-) -> Result<(), Unreadable> {
-    match merge.data() {
-        Data::Mapping(merged) => {
-            let missing = merged.iter().filter(|entry| seen.insert(entry.key.clone()));
-            entries.extend(missing.cloned());
-            Ok(())
-        }
-        Data::List(several) if several.iter().all(|one| matches!(one.data(), Data::Mapping(_))) => {
-            several.iter().try_for_each(|one| merge_into(entries, seen, one, line))
-        }
-        _ => unreadable(
-            merge.line.max(line),
-            "merge key << takes a mapping, an alias to one, or a list of these",
-        ),
-    }
-}
-
-/// A key as JSON has it: kubectl writes numbers and booleans as their text.
-fn key_text(key: Node<'_>) -> Result<Cow<'_, str>, Unreadable> {
-    let line = key.line;
-    let (text, plain) = match key.data {
-        Data::Plain(text) => (text, true),
-        Data::Text(text) => (text, false),
-        Data::Shared(ref node) => match &node.data {
-            Data::Plain(text) => (text.clone(), true),
-            Data::Text(text) => (text.clone(), false),
-            _ => return unreadable(line, NOT_A_KEY),
-        },
-        _ => return unreadable(line, NOT_A_KEY),
-    };
-    if !plain {
-        return Ok(text);
-    }
-    match scalar::resolve(&text) {
-        None => Ok(text),
-        Some(serde_json::Value::Null) => unreadable(line, "key is null; a key must be a string"),
-        Some(value) => Ok(Cow::Owned(value.to_string())),
     }
 }
 
