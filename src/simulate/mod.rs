@@ -1,0 +1,3 @@
+//! Offline simulation of a cluster.
+
+pub mod actors;
