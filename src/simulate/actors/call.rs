@@ -206,7 +206,7 @@ pub enum Call {
     Merge {
         /// The object.
         target: Target,
-        /// `status`, or the object itself.
+        /// `status`, `finalize` (of a namespace), or the object itself.
         subresource: Option<&'static str>,
         /// The fields to set; `null` removes one.
         patch: Value,

@@ -9,7 +9,7 @@ use super::call::{Call, Kind, Name, Target};
 use super::routes::{FOREGROUND, ORPHAN};
 use super::world::{World, finalizers_without, has_finalizer};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// What to do about an object one of whose owners is gone.
 #[must_use]
@@ -74,7 +74,7 @@ pub fn plan_namespace(world: &World, name: &str) -> Vec<Call> {
     if content.is_empty() {
         let held = namespace.spec.as_ref().and_then(|s| s.finalizers.as_ref()).is_some_and(|f| !f.is_empty());
         let target = Target::of(Kind::Namespace, &namespace.metadata);
-        let patch = json!({ "spec": { "finalizers": Value::Null } });
+        let patch = json!({ "spec": { "finalizers": [] } });
         return held
             .then_some(Call::Merge { target, subresource: Some("finalize"), patch })
             .into_iter()

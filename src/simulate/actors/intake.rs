@@ -45,7 +45,7 @@ fn typed<T: Watched + DeserializeOwned>(
         Ok(object) if gone => world.hide(&object, keys),
         Ok(object) => world.show(object, keys),
         Err(error) => {
-            tracing::debug!(kind = T::KIND.name(), %error, "passed over an answer that can't be read")
+            tracing::debug!(kind = T::KIND.name(), %error, "passed over an answer that can't be read");
         }
     }
 }

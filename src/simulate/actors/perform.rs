@@ -118,11 +118,23 @@ impl Performer {
     ) -> Result<Value, Refusal> {
         patch["metadata"]["resourceVersion"] = json!(on.resource_version);
         patch["metadata"]["uid"] = json!(on.uid);
+        if subresource == Some("finalize") {
+            return self.finalize(on, patch).await;
+        }
         let mut to = on.kind.path(&on.name.namespace, Some(&on.name.name));
         if let Some(subresource) = subresource {
             to = format!("{to}/{subresource}");
         }
         self.send(Method::PATCH, to, "application/merge-patch+json", &patch).await
+    }
+
+    /// The one subresource that a server lets nobody patch.
+    async fn finalize(&self, on: &Target, mut whole: Value) -> Result<Value, Refusal> {
+        whole["apiVersion"] = json!(on.kind.api_version());
+        whole["kind"] = json!(on.kind.name());
+        whole["metadata"]["name"] = json!(on.name.name);
+        let to = format!("{}/finalize", on.kind.path("", Some(&on.name.name)));
+        self.send(Method::PUT, to, "application/json", &whole).await
     }
 
     async fn delete(&self, on: &Target, grace_seconds: Option<u32>) -> Result<Option<Value>, Refusal> {

@@ -12,8 +12,6 @@ mod job;
 mod replica_set;
 mod retention;
 mod stateful_set;
-#[cfg(test)]
-mod tests;
 
 pub use daemon_set::{plan_node as plan_daemon, plan_status as plan_daemon_set};
 pub use deployment::plan as plan_deployment;
