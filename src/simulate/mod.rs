@@ -1,4 +1,4 @@
-//! `pvbind simulate`: what it found, and how a person reads it.
-
+//! `pvbind simulate`: what would become of these manifests, offline and in virtual time.
+pub mod actors;
 pub mod report;
 pub mod table;

@@ -1,0 +1,370 @@
+//! Which keys a change of an object makes due, kind by kind.
+//!
+//! A change wakes only what could be decided differently because of it, found through indexes; a status that a
+//! controller writes about itself never wakes each of its pods again. Nothing is decided here: a key woken for nothing
+//! costs one empty plan.
+
+use super::call::{Kind, Name};
+use super::family::{daemon_node, ordinal};
+use super::key::Key;
+use super::protection::{CLAIM_FINALIZER, VOLUME_FINALIZER};
+use super::provisioner::{SELECTED_NODE, driver_of};
+use super::world::{Store, Watched, World, annotation, claims_of, controller, has_finalizer, node_of, phase};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::collections::BTreeSet;
+
+type Keys = BTreeSet<Key>;
+
+/// The finalizers by which an owner waits for its dependents.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// See [`FOREGROUND`].
+pub const ORPHAN: &str = "orphan";
+
+fn waits_for_dependents(meta: &ObjectMeta) -> bool {
+    meta.deletion_timestamp.is_some() && (has_finalizer(meta, FOREGROUND) || has_finalizer(meta, ORPHAN))
+}
+
+/// What the coming, changing or going of an object means for its owners, its dependents and its namespace.
+pub fn kinship(kind: Kind, name: &Name, meta: &ObjectMeta, world: &World, keys: &mut Keys) {
+    for owner in meta.owner_references.iter().flatten() {
+        if world.family.is_gone(&owner.uid) {
+            keys.insert(Key::Dependent(kind, name.clone()));
+        }
+        let Some(kind) = Kind::WATCHED.into_iter().find(|k| k.name() == owner.kind) else { continue };
+        let at = name.beside(owner.name.clone());
+        if world.meta(kind, &at).is_some_and(waits_for_dependents) {
+            keys.insert(Key::Owner(kind, at));
+        }
+    }
+    if waits_for_dependents(meta) {
+        keys.insert(Key::Owner(kind, name.clone()));
+    }
+    let namespace = world.namespaces.get(&Name::new("", name.namespace.clone()));
+    if namespace.is_some_and(|n| n.metadata.deletion_timestamp.is_some()) {
+        keys.insert(Key::Namespace(name.namespace.clone()));
+    }
+}
+
+macro_rules! stored {
+    ($kind:ident, $field:ident) => {
+        const KIND: Kind = Kind::$kind;
+        fn store(world: &World) -> &Store<Self> {
+            &world.$field
+        }
+        fn store_mut(world: &mut World) -> &mut Store<Self> {
+            &mut world.$field
+        }
+    };
+}
+
+/// Wakes the controllers of a pod, by its reference and, for a `StatefulSet`, by its name.
+fn wake_controllers(pod: &Pod, world: &World, keys: &mut Keys) {
+    let name = Name::of(&pod.metadata);
+    if let (Some((set, _)), Some(number)) = (name.name.rsplit_once('-'), ordinal(&name.name)) {
+        let set = name.beside(set);
+        if world.stateful_sets.contains_key(&set) {
+            keys.insert(Key::StatefulSet(set.clone()));
+            keys.insert(Key::Replica(set, number));
+        }
+    }
+    let Some(owner) = controller(&pod.metadata) else { return };
+    let at = name.beside(owner.name.clone());
+    match owner.kind.as_str() {
+        "ReplicaSet" => {
+            if let Some(deployment) = world.replica_sets.get(&at).and_then(|r| controller(&r.metadata)) {
+                keys.insert(Key::Deployment(at.beside(deployment.name.clone())));
+            }
+            keys.insert(Key::ReplicaSet(at));
+        }
+        "Job" => {
+            keys.insert(Key::Job(at));
+        }
+        "DaemonSet" => {
+            keys.insert(Key::Daemon(at.clone(), daemon_node(pod).to_owned()));
+            keys.insert(Key::DaemonSet(at));
+        }
+        _ => {}
+    }
+}
+
+impl Watched for Pod {
+    stored!(Pod, pods);
+
+    fn index(&self, world: &mut World, present: bool) {
+        let name = Name::of(&self.metadata);
+        world.family.count(self, present);
+        let node = node_of(self).to_owned();
+        let claims: Vec<_> = claims_of(self).map(|(_, claim)| claim).collect();
+        if present {
+            world.pods_on_node.insert(node, name.clone());
+            for claim in claims {
+                world.pods_of_claim.insert(claim, name.clone());
+            }
+        } else {
+            world.pods_on_node.remove(&node, &name);
+            for claim in &claims {
+                world.pods_of_claim.remove(claim, &name);
+            }
+        }
+    }
+
+    fn arrive(&self, world: &mut World) {
+        world.family.greet(self);
+    }
+
+    fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
+        for pod in old.into_iter().chain(new) {
+            wake_controllers(pod, world, keys);
+            for (_, claim) in claims_of(pod) {
+                if world.claims.get(&claim).is_some_and(|c| c.metadata.deletion_timestamp.is_some()) {
+                    keys.insert(Key::ClaimProtection(claim));
+                }
+            }
+        }
+        let Some(new) = new else { return };
+        let name = Name::of(&new.metadata);
+        keys.insert(Key::Kubelet(name.clone()));
+        if old.is_none_or(|old| old.metadata.uid != new.metadata.uid) {
+            keys.insert(Key::Ephemeral(name));
+        }
+    }
+}
+
+/// Wakes the `StatefulSet` replica that a claim is named after: `TEMPLATE-SET-N`.
+fn wake_replica_of_claim(claim: &Name, world: &World, keys: &mut Keys) {
+    let (Some((rest, _)), Some(number)) = (claim.name.rsplit_once('-'), ordinal(&claim.name)) else { return };
+    for (at, _) in rest.match_indices('-') {
+        let set = claim.beside(&rest[at + 1..]);
+        if world.stateful_sets.contains_key(&set) {
+            keys.insert(Key::StatefulSet(set.clone()));
+            keys.insert(Key::Replica(set, number));
+        }
+    }
+}
+
+impl Watched for PersistentVolumeClaim {
+    stored!(Claim, claims);
+
+    fn index(&self, world: &mut World, present: bool) {
+        let name = Name::of(&self.metadata);
+        let spec = self.spec.as_ref();
+        let volume = spec.and_then(|s| s.volume_name.clone()).unwrap_or_default();
+        let class = spec.and_then(|s| s.storage_class_name.clone()).unwrap_or_default();
+        let node = annotation(&self.metadata, SELECTED_NODE).to_owned();
+        let unbound = volume.is_empty();
+        let mark = |relation: &mut super::relation::Relation<String, Name>, at: String, belongs: bool| {
+            if !belongs || at.is_empty() {
+            } else if present {
+                relation.insert(at, name.clone());
+            } else {
+                relation.remove(&at, &name);
+            }
+        };
+        mark(&mut world.claims_of_volume, volume, true);
+        mark(&mut world.claims_of_class, class, unbound);
+        mark(&mut world.claims_waiting_on_node, node, unbound);
+    }
+
+    fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
+        let Some(either) = new.or(old) else { return };
+        let name = Name::of(&either.metadata);
+        let replaced = old.is_some_and(|old| new.is_none_or(|new| new.metadata.uid != old.metadata.uid));
+        for pod in world.pods_of_claim(&name) {
+            let pod_name = Name::of(&pod.metadata);
+            if replaced {
+                keys.insert(Key::Ephemeral(pod_name.clone()));
+            }
+            if phase(pod) == "Pending" && !node_of(pod).is_empty() {
+                keys.insert(Key::Kubelet(pod_name));
+            }
+        }
+        wake_replica_of_claim(&name, world, keys);
+        let Some(new) = new else { return };
+        let leaving = new.metadata.deletion_timestamp.is_some();
+        if leaving == has_finalizer(&new.metadata, CLAIM_FINALIZER) {
+            keys.insert(Key::ClaimProtection(name.clone()));
+        }
+        let unbound = new.spec.as_ref().and_then(|s| s.volume_name.as_deref()).unwrap_or("").is_empty();
+        if unbound && !leaving && !driver_of(new).is_empty() {
+            keys.insert(Key::Provision(name));
+        }
+    }
+}
+
+impl Watched for PersistentVolume {
+    stored!(Volume, volumes);
+
+    fn index(&self, _world: &mut World, _present: bool) {}
+
+    fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
+        let Some(either) = new.or(old) else { return };
+        let name = Name::of(&either.metadata);
+        if old.is_none() || new.is_none() {
+            for claim in world.claims_of_volume.of(&name.name) {
+                keys.extend(world.pods_of_claim.of(claim).cloned().map(Key::Kubelet));
+            }
+        }
+        let Some(new) = new else {
+            let claim = either.spec.as_ref().and_then(|s| s.claim_ref.as_ref());
+            keys.extend(claim.map(|c| {
+                Key::Provision(Name::new(
+                    c.namespace.clone().unwrap_or_default(),
+                    c.name.clone().unwrap_or_default(),
+                ))
+            }));
+            return;
+        };
+        let leaving = new.metadata.deletion_timestamp.is_some();
+        if leaving == has_finalizer(&new.metadata, VOLUME_FINALIZER) {
+            keys.insert(Key::VolumeProtection(name.clone()));
+        }
+        if new.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Released") {
+            keys.insert(Key::Reclaim(name));
+        }
+    }
+}
+
+impl Watched for Node {
+    stored!(Node, nodes);
+
+    fn index(&self, _world: &mut World, _present: bool) {}
+
+    fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
+        let same = matches!((old, new), (Some(a), Some(b)) if a.spec == b.spec && a.metadata.labels == b.metadata.labels);
+        let Some(name) = new.or(old).and_then(|n| n.metadata.name.clone()) else { return };
+        if same {
+            return;
+        }
+        keys.extend(world.daemon_sets.keys().map(|set| Key::Daemon(set.clone(), name.clone())));
+        keys.extend(world.pods_on_node.of(&name).cloned().map(Key::Kubelet));
+        keys.extend(world.claims_waiting_on_node.of(&name).cloned().map(Key::Provision));
+    }
+}
+
+impl Watched for StorageClass {
+    stored!(StorageClass, classes);
+
+    fn index(&self, _world: &mut World, _present: bool) {}
+
+    fn wake(_old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
+        let Some(name) = new.and_then(|n| n.metadata.name.as_ref()) else { return };
+        keys.extend(world.claims_of_class.of(name).cloned().map(Key::Provision));
+    }
+}
+
+impl Watched for CSIStorageCapacity {
+    stored!(Capacity, capacities);
+
+    fn index(&self, world: &mut World, present: bool) {
+        let name = Name::of(&self.metadata);
+        if present {
+            world.capacities_of_class.insert(self.storage_class_name.clone(), name);
+        } else {
+            world.capacities_of_class.remove(&self.storage_class_name, &name);
+        }
+    }
+
+    // More room wakes nobody here: a claim without room lost its selected node, and the scheduler chooses anew.
+    fn wake(_old: Option<&Self>, _new: Option<&Self>, _world: &World, _keys: &mut Keys) {}
+}
+
+/// Kinds that are only looked up: a change of one wakes nothing.
+macro_rules! only_looked_up {
+    ($type:ty, $kind:ident, $field:ident) => {
+        impl Watched for $type {
+            stored!($kind, $field);
+            fn index(&self, _world: &mut World, _present: bool) {}
+            fn wake(_old: Option<&Self>, _new: Option<&Self>, _world: &World, _keys: &mut Keys) {}
+        }
+    };
+}
+only_looked_up!(CSINode, CsiNode, csi_nodes);
+only_looked_up!(CSIDriver, CsiDriver, csi_drivers);
+
+impl Watched for Namespace {
+    stored!(Namespace, namespaces);
+
+    fn index(&self, _world: &mut World, _present: bool) {}
+
+    fn wake(_old: Option<&Self>, new: Option<&Self>, _world: &World, keys: &mut Keys) {
+        if let Some(new) = new.filter(|n| n.metadata.deletion_timestamp.is_some()) {
+            keys.extend(new.metadata.name.clone().map(Key::Namespace));
+        }
+    }
+}
+
+impl Watched for StatefulSet {
+    stored!(StatefulSet, stateful_sets);
+
+    fn index(&self, _world: &mut World, _present: bool) {}
+
+    fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
+        let Some(new) = new else { return };
+        let name = Name::of(&new.metadata);
+        keys.insert(Key::StatefulSet(name.clone()));
+        let same = old.is_some_and(|old| {
+            old.spec == new.spec && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+        });
+        if same {
+            return;
+        }
+        let existing =
+            world.family.tally(new.metadata.uid.as_ref()).into_iter().flat_map(|t| t.ordinals.keys());
+        let wanted = super::workloads::ordinals(new);
+        keys.extend(existing.copied().chain(wanted).map(|number| Key::Replica(name.clone(), number)));
+    }
+}
+
+impl Watched for Deployment {
+    stored!(Deployment, deployments);
+
+    fn index(&self, _world: &mut World, _present: bool) {}
+
+    fn wake(_old: Option<&Self>, new: Option<&Self>, _world: &World, keys: &mut Keys) {
+        keys.extend(new.map(|new| Key::Deployment(Name::of(&new.metadata))));
+    }
+}
+
+impl Watched for ReplicaSet {
+    stored!(ReplicaSet, replica_sets);
+
+    fn index(&self, _world: &mut World, _present: bool) {}
+
+    fn wake(old: Option<&Self>, new: Option<&Self>, _world: &World, keys: &mut Keys) {
+        keys.extend(new.map(|new| Key::ReplicaSet(Name::of(&new.metadata))));
+        for set in old.into_iter().chain(new) {
+            if let Some(owner) = controller(&set.metadata) {
+                keys.insert(Key::Deployment(Name::of(&set.metadata).beside(owner.name.clone())));
+            }
+        }
+    }
+}
+
+impl Watched for DaemonSet {
+    stored!(DaemonSet, daemon_sets);
+
+    fn index(&self, _world: &mut World, _present: bool) {}
+
+    fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
+        let Some(new) = new else { return };
+        let name = Name::of(&new.metadata);
+        keys.insert(Key::DaemonSet(name.clone()));
+        if old.is_none_or(|old| old.spec != new.spec) {
+            keys.extend(world.nodes.keys().map(|node| Key::Daemon(name.clone(), node.name.clone())));
+        }
+    }
+}
+
+impl Watched for Job {
+    stored!(Job, jobs);
+
+    fn index(&self, _world: &mut World, _present: bool) {}
+
+    fn wake(_old: Option<&Self>, new: Option<&Self>, _world: &World, keys: &mut Keys) {
+        keys.extend(new.map(|new| Key::Job(Name::of(&new.metadata))));
+    }
+}

@@ -1,0 +1,11 @@
+//! What each actor plans, and how scenes end when plans are performed.
+
+mod garbage;
+mod kubelet;
+// mod live;
+mod protection;
+mod provisioner;
+mod scene;
+mod stateful_set;
+mod workloads;
+mod world;
