@@ -18,8 +18,8 @@ pub fn plan(world: &World, name: &Name, now: &str) -> Vec<Call> {
     let Some(pod) = world.pods.get(name) else { return Vec::new() };
     let target = Target::of(Kind::Pod, &pod.metadata);
     if pod.metadata.deletion_timestamp.is_some() {
-        // A pod that only a finalizer still holds has been let go already: its grace period is zero.
-        if pod.metadata.deletion_grace_period_seconds == Some(0) && has_finalizers(pod) {
+        // A pod with no grace left has been let go already; if it is still there, a finalizer holds it.
+        if pod.metadata.deletion_grace_period_seconds == Some(0) {
             return Vec::new();
         }
         return vec![Call::Delete { target, grace_seconds: Some(0) }];
@@ -33,10 +33,6 @@ pub fn plan(world: &World, name: &Name, now: &str) -> Vec<Call> {
     }
     let finished = name.name.starts_with(RECYCLER);
     vec![Call::merge_status(target, &status(pod, finished, now))]
-}
-
-fn has_finalizers(pod: &Pod) -> bool {
-    pod.metadata.finalizers.iter().flatten().next().is_some()
 }
 
 fn is_mountable(world: &World, pod: &Pod, volume: &Volume, claim: &Name) -> bool {

@@ -8,7 +8,7 @@ use super::call::{Kind, Name};
 use super::family::{daemon_node, ordinal};
 use super::key::Key;
 use super::protection::{CLAIM_FINALIZER, VOLUME_FINALIZER};
-use super::provisioner::{SELECTED_NODE, driver_of};
+use super::provisioner::{SELECTED_NODE, class_of, driver_of};
 use super::world::{Store, Watched, World, annotation, claims_of, controller, has_finalizer, node_of, phase};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -153,7 +153,7 @@ impl Watched for PersistentVolumeClaim {
         let name = Name::of(&self.metadata);
         let spec = self.spec.as_ref();
         let volume = spec.and_then(|s| s.volume_name.clone()).unwrap_or_default();
-        let class = spec.and_then(|s| s.storage_class_name.clone()).unwrap_or_default();
+        let class = class_of(self).to_owned();
         let node = annotation(&self.metadata, SELECTED_NODE).to_owned();
         let unbound = volume.is_empty();
         let mark = |relation: &mut super::relation::Relation<String, Name>, at: String, belongs: bool| {
@@ -314,7 +314,8 @@ impl Watched for StatefulSet {
         }
         let existing =
             world.family.tally(new.metadata.uid.as_ref()).into_iter().flat_map(|t| t.ordinals.keys());
-        let wanted = super::workloads::ordinals(new);
+        // In an ordered set a replica that is not there yet waits for its turn.
+        let wanted = super::workloads::unordered(new);
         keys.extend(existing.copied().chain(wanted).map(|number| Key::Replica(name.clone(), number)));
     }
 }

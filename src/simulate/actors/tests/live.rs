@@ -31,7 +31,13 @@ impl Live {
         live
     }
 
-    async fn send(&self, method: Method, path: &str, content: &str, body: &Value) -> Result<Value, kube::Error> {
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content: &str,
+        body: &Value,
+    ) -> Result<Value, kube::Error> {
         let request = Request::builder().method(method).uri(path).header("content-type", content);
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         self.client.request(request.body(body).expect("a request")).await
@@ -48,11 +54,16 @@ impl Live {
     }
 
     async fn names(&self, kind: Kind) -> Vec<String> {
-        self.items(kind).await.iter().filter_map(|o| Some(o["metadata"]["name"].as_str()?.to_owned())).collect()
+        self.items(kind)
+            .await
+            .iter()
+            .filter_map(|o| Some(o["metadata"]["name"].as_str()?.to_owned()))
+            .collect()
     }
 
     async fn items(&self, kind: Kind) -> Vec<Value> {
-        let list = self.send(Method::GET, &kind.path("default", None), "application/json", &Value::Null).await;
+        let list =
+            self.send(Method::GET, &kind.path("default", None), "application/json", &Value::Null).await;
         list.expect("a list")["items"].as_array().cloned().unwrap_or_default()
     }
 
@@ -76,7 +87,8 @@ impl Live {
     async fn place(&self, pod: &str) {
         let path = format!("{}/binding", Kind::Pod.path("default", Some(pod)));
         let target = json!({"apiVersion": "v1", "kind": "Node", "name": "n1"});
-        let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target});
+        let binding =
+            json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target});
         self.send(Method::POST, &path, "application/json", &binding).await.expect("placed");
         self.settle().await;
     }
@@ -191,7 +203,9 @@ async fn a_claim_in_use_stays_until_its_pod_is_gone() {
     live.place("d1").await;
     assert_eq!(live.get(Kind::Pod, "d1").await.expect("the pod")["status"]["phase"], "Running");
     live.delete(Kind::Claim, "c1").await;
-    assert!(live.get(Kind::Claim, "c1").await.expect("the claim")["metadata"]["deletionTimestamp"].is_string());
+    assert!(
+        live.get(Kind::Claim, "c1").await.expect("the claim")["metadata"]["deletionTimestamp"].is_string()
+    );
     live.delete(Kind::Pod, "d1").await;
     assert!(live.get(Kind::Pod, "d1").await.is_none());
     assert!(live.get(Kind::Claim, "c1").await.is_none());
@@ -225,7 +239,8 @@ async fn what_the_server_refuses_is_tried_again_later() {
     with_scratch["spec"]["volumes"] = json!([{"name": "tmp", "ephemeral": scratch}]);
     live.create(with_scratch).await;
     live.settle().await;
-    let warnings: Vec<_> = live.items(Kind::Event).await.into_iter().filter(|e| e["type"] == "Warning").collect();
+    let warnings: Vec<_> =
+        live.items(Kind::Event).await.into_iter().filter(|e| e["type"] == "Warning").collect();
     assert_eq!((warnings.len(), &warnings[0]["reason"]), (1, &json!("FailedBinding")));
     live.delete(Kind::Claim, "d1-tmp").await;
     let own = live.get(Kind::Claim, "d1-tmp").await.expect("the pod's own claim");
@@ -238,4 +253,19 @@ async fn the_actors_stop_when_nobody_can_tell_them_to() {
     let live = Live::start([]).await;
     drop(live.stop);
     live.actors.await.expect("no panic").expect("no error");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_goes_when_its_content_is_gone() {
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}});
+    let mut held = claim("c1", "", json!({}));
+    held["metadata"]["namespace"] = json!("team");
+    let live = Live::start([space]).await;
+    let claims = Kind::Claim.path("team", None);
+    live.send(Method::POST, &claims, "application/json", &held).await.expect("created");
+    live.delete(Kind::Namespace, "team").await;
+    assert!(live.get(Kind::Namespace, "team").await.is_none());
+    let left = live.send(Method::GET, &claims, "application/json", &Value::Null).await.expect("a list");
+    assert_eq!(left["items"], json!([]));
+    live.stop().await;
 }

@@ -2,7 +2,7 @@
 
 mod garbage;
 mod kubelet;
-// mod live;
+mod live;
 mod protection;
 mod provisioner;
 mod scene;

@@ -97,12 +97,11 @@ fn create(world: &World, set: &DaemonSet, owner: &Target, node: &str) -> Vec<Cal
         &mut pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     *required = json!({ "nodeSelectorTerms": [{ "matchFields": [field] }] });
     let base = format!("{}-", owner.name.name);
-    let seed = Target { name: owner.name.beside(format!("{}/{node}", owner.name.name)), ..owner.clone() };
     let mut number = world.family.tally(set.metadata.uid.as_ref()).map_or(0, |t| t.seen);
-    let mut name = name_pod(&mut pod, &seed, &base, number);
+    let mut name = name_pod(&mut pod, owner, &base, number);
     while world.pods.contains_key(&owner.name.beside(name.clone())) {
         number += 1;
-        name = name_pod(&mut pod, &seed, &base, number);
+        name = name_pod(&mut pod, owner, &base, number);
     }
     create_pod(pod, &name, owner, SOURCE).into()
 }
