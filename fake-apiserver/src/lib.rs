@@ -1,1 +1,214 @@
-//! x
+//! A Kubernetes API server for tests: one store, resource versions, watches, patches and conflicts as kube-apiserver has them.
+//! In process it is an [`axum::Router`], which is all that a kube client needs; over TCP it is plain HTTP.
+//!
+//! It decides what kube-apiserver v1.36 would answer. It runs no controllers: what it stores stays as it is until somebody
+//! writes, and it knows nothing of binding volumes. It answers to `k8s.io/apiserver` and `kubernetes/pkg/registry`.
+//!
+//! A request goes through `routes` (which kind, which name), then a verb of `verbs`, which defaults, validates and stores;
+//! `store` orders all writes and hands them to `watch`. The served kinds are the rows of one table in `kinds`.
+
+#![expect(
+    clippy::unnecessary_box_returns,
+    reason = "refusals are boxed where they are made, because results carry them boxed"
+)]
+
+mod admission;
+mod answer;
+mod calls;
+mod continuation;
+mod defaults;
+mod discovery;
+mod events;
+mod http;
+mod kinds;
+mod names;
+mod object;
+mod options;
+mod patch;
+mod quantity;
+mod request;
+mod routes;
+mod selectors;
+mod server;
+mod status;
+mod store;
+mod validate;
+mod verbs;
+mod watch;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::watch::Receiver;
+
+use crate::answer::Content;
+use crate::object::{key_of, text};
+use crate::request::Request;
+use crate::server::Server;
+
+pub use crate::calls::{Call, Fault, FaultHook};
+pub use crate::options::{Admission, Ids, Now, Options, Plugins};
+pub use crate::status::Status;
+
+/// How far the store has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The last revision that was given to anything.
+    pub revision: u64,
+    /// The last revision that was given to something else than an Event or a Lease.
+    pub non_event_revision: u64,
+}
+
+/// A server; clones are handles to the same one.
+#[derive(Clone)]
+pub struct FakeApiServer {
+    server: Arc<Server>,
+}
+
+impl FakeApiServer {
+    /// A server with the four namespaces that every cluster has.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self { server: Arc::new(Server::new(options)) }
+    }
+
+    /// The server as a service, for a client in the same process.
+    pub fn router(&self) -> axum::Router {
+        http::router(self.server.clone())
+    }
+
+    /// Serves plain HTTP until `shutdown` is ready. Watches that are still open end with it.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> std::io::Result<()> {
+        http::serve(self.server.clone(), listener, shutdown).await
+    }
+
+    /// Stores an object of a dump: like a create, but uid, creation and deletion time, status and finalizers stay as given.
+    /// A namespace that is missing is made.
+    ///
+    /// # Errors
+    /// When the real server would refuse to create the object.
+    pub fn import(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
+        verbs::import::import(&self.server, object)
+    }
+
+    /// Stores an object unchecked, in place of the one of that name if there is one; watches see it.
+    ///
+    /// # Errors
+    /// When it has no kind or no name.
+    pub fn apply_as_is(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
+        verbs::import::apply_as_is(&self.server, object)
+    }
+
+    /// Removes an object of which no watch hears, as for a client that still holds what the server no longer has. Says whether
+    /// there was one.
+    #[expect(clippy::must_use_candidate, reason = "it is called for what it does")]
+    pub fn forget(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        let mut store = self.server.lock();
+        let Some(index) = verbs::import::kind_named(&store, kind) else { return false };
+        let key = scoped_key(&store, index, namespace, name);
+        store.forget(index, &key)
+    }
+
+    /// Stores an object of which no watch hears and which no list shows until it is written again, though a GET finds it: as
+    /// for a client that lags.
+    ///
+    /// # Errors
+    /// When it has no kind or no name.
+    pub fn hide(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
+        verbs::import::hide(&self.server, object)
+    }
+
+    /// Answers a request without HTTP, exactly as the router would. A watch is refused: it has no end.
+    #[must_use]
+    pub fn request(
+        &self,
+        method: &str,
+        path_and_query: &str,
+        content_type: &str,
+        body: &[u8],
+    ) -> (u16, Bytes) {
+        let request = Request::new(method, path_and_query, content_type, Bytes::copy_from_slice(body));
+        let answer = self.server.handle(&request);
+        match answer.content {
+            Content::Ready(body) => (answer.code, body),
+            Content::Watch(_) => {
+                let refusal = Status::bad_request("a watch can only be had through the router");
+                (refusal.code, refusal.to_bytes())
+            }
+        }
+    }
+
+    /// Everything that is stored, by kind, namespace and name.
+    #[must_use]
+    pub fn objects(&self) -> Vec<Arc<Value>> {
+        let mut objects: Vec<Arc<Value>> =
+            self.server.lock().everything().map(|object| object.value.clone()).collect();
+        let order = |object: &Value| {
+            let field = |path: &[&str]| text(object, path).to_owned();
+            (field(&["kind"]), field(&["metadata", "namespace"]), field(&["metadata", "name"]))
+        };
+        objects.sort_by_cached_key(|object| order(object));
+        objects
+    }
+
+    /// The newest version of an object, if it exists.
+    #[must_use]
+    pub fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        let store = self.server.lock();
+        let index = verbs::import::kind_named(&store, kind)?;
+        store.get(index, &scoped_key(&store, index, namespace, name)).map(|object| object.value.clone())
+    }
+
+    /// The last resource version that was given to anything.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.server.lock().revision()
+    }
+
+    /// Follows how far the store has come, for those who wait until nothing moves.
+    #[must_use]
+    pub fn changes(&self) -> Receiver<Change> {
+        self.server.changes.subscribe()
+    }
+
+    /// Serves one more kind, whose objects are stored as they are given.
+    pub fn register_kind(&self, api_version: &str, kind: &str, namespaced: bool) {
+        self.server.lock().register(api_version, kind, namespaced);
+    }
+
+    /// Lets requests go wrong from now on; `None` ends it.
+    pub fn set_faults(&self, hook: Option<FaultHook>) {
+        self.server.calls.set_hook(hook);
+    }
+
+    /// Starts (with an empty log) or stops remembering calls.
+    pub fn record_calls(&self, on: bool) {
+        self.server.calls.record(on);
+    }
+
+    /// The remembered writes and GETs, oldest first, at most the last 100,000.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Call> {
+        self.server.calls.log()
+    }
+}
+
+impl std::fmt::Debug for FakeApiServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FakeApiServer").field("options", &self.server.options).finish_non_exhaustive()
+    }
+}
+
+/// The key of an object; kinds outside namespaces ignore the namespace.
+fn scoped_key(store: &store::Store, index: usize, namespace: &str, name: &str) -> object::Key {
+    if store.kinds.get(index).namespaced { key_of(namespace, name) } else { key_of("", name) }
+}

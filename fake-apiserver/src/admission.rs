@@ -1,0 +1,112 @@
+//! Decides what a cluster's rules add to an object or refuse: the namespace must exist and live, volumes and claims get their
+//! protection, claims without a class the default one. Never validates fields. Answers to `kubernetes/plugin/pkg/admission`.
+
+use serde_json::Value;
+
+use crate::object::{at, map_mut, metadata_mut, strings, text};
+use crate::routes::Target;
+use crate::server::Server;
+use crate::status::{Result, Status};
+use crate::store::Store;
+
+const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
+
+/// Namespaces that no one may delete.
+const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
+
+pub(crate) fn on_create(server: &Server, store: &Store, target: &Target, value: &mut Value) -> Result<()> {
+    check_namespace(store, target, value)?;
+    protect(server, target, value);
+    if server.options.plugins.default_class && target.kind.kind == "PersistentVolumeClaim" {
+        default_class(store, value);
+    }
+    Ok(())
+}
+
+/// An object of a dump gets protection as a new one would, and keeps the class it has or has not: in the cluster it came from
+/// that was decided already.
+pub(crate) fn on_import(server: &Server, store: &Store, target: &Target, value: &mut Value) {
+    let terminating = value.pointer("/metadata/deletionTimestamp").is_some();
+    let dumped = !text(value, &["metadata", "resourceVersion"]).is_empty();
+    if terminating || dumped {
+        return;
+    }
+    protect(server, target, value);
+    if server.options.plugins.default_class && target.kind.kind == "PersistentVolumeClaim" {
+        default_class(store, value);
+    }
+}
+
+pub(crate) fn on_delete(target: &Target) -> Result<()> {
+    if target.kind.kind == "Namespace" && IMMORTAL.contains(&target.name.as_str()) {
+        return Err(Status::forbidden("", "namespaces", &target.name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}
+
+fn check_namespace(store: &Store, target: &Target, value: &Value) -> Result<()> {
+    if !target.kind.namespaced {
+        return Ok(());
+    }
+    let name = &target.namespace;
+    let index = store.kinds.named("Namespace");
+    let namespace = index.and_then(|index| store.get(index, name));
+    let namespace = namespace.ok_or_else(|| Status::not_found("", "namespaces", name))?;
+    if text(&namespace.value, &["status", "phase"]) == "Terminating" {
+        let why = format!("unable to create new content in namespace {name} because it is being terminated");
+        let object = text(value, &["metadata", "name"]);
+        let mut refusal = Status::forbidden(&target.kind.group, &target.kind.plural, object, &why);
+        if let Some(details) = &mut refusal.details {
+            details["causes"] = serde_json::json!([{
+                "reason": "NamespaceTerminating", "message": format!("namespace {name} is being terminated"),
+                "field": "metadata.namespace",
+            }]);
+        }
+        return Err(refusal);
+    }
+    Ok(())
+}
+
+fn protect(server: &Server, target: &Target, value: &mut Value) {
+    let plugins = server.options.plugins;
+    let finalizer = match &*target.kind.kind {
+        "PersistentVolume" if plugins.volume_protection => "kubernetes.io/pv-protection",
+        "PersistentVolumeClaim" if plugins.claim_protection => "kubernetes.io/pvc-protection",
+        "VolumeAttributesClass" if plugins.claim_protection => "kubernetes.io/vac-protection",
+        _ => return,
+    };
+    if strings(value, &["metadata", "finalizers"]).contains(&finalizer) {
+        return;
+    }
+    let finalizers = metadata_mut(value).entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(finalizers) = finalizers {
+        finalizers.push(finalizer.into());
+    }
+}
+
+/// Whether a claim says which class it wants, be it none.
+fn names_a_class(claim: &Value) -> bool {
+    let class = at(claim, &["spec", "storageClassName"]).is_some_and(|class| !class.is_null());
+    class || at(claim, &["metadata", "annotations", BETA_CLASS]).is_some()
+}
+
+fn default_class(store: &Store, claim: &mut Value) {
+    if names_a_class(claim) {
+        return;
+    }
+    let Some(index) = store.kinds.named("StorageClass") else { return };
+    let classes = store.list(index);
+    let is_default = |class: &Value| {
+        let annotation = |name| text(class, &["metadata", "annotations", name]) == "true";
+        annotation(DEFAULT_CLASS) || annotation(BETA_DEFAULT_CLASS)
+    };
+    let newest = classes.values().filter(|class| is_default(&class.value)).min_by(|a, b| {
+        let age = |class: &Value| text(class, &["metadata", "creationTimestamp"]).to_owned();
+        age(&b.value).cmp(&age(&a.value)).then_with(|| a.name().cmp(b.name()))
+    });
+    if let Some(class) = newest {
+        map_mut(claim, "spec").insert("storageClassName".into(), class.name().into());
+    }
+}

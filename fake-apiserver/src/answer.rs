@@ -1,0 +1,69 @@
+//! Decides the form of an answer: code, content type, headers, and stored bytes wherever an object is shown as it is stored.
+//! Never decides what to answer. Answers to `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::events;
+use crate::kinds::Kind;
+use crate::object::Object;
+use crate::status::Status;
+use crate::watch::WatchBody;
+
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+
+/// What goes back.
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) content_type: &'static str,
+    /// `Warning` headers.
+    pub(crate) warnings: Vec<String>,
+    pub(crate) content: Content,
+}
+
+pub(crate) enum Content {
+    Ready(Bytes),
+    Watch(Box<WatchBody>),
+}
+
+impl Answer {
+    fn new(code: u16, content_type: &'static str, body: Bytes) -> Self {
+        Self { code, content_type, warnings: Vec::new(), content: Content::Ready(body) }
+    }
+
+    /// A stored object, in the view that was asked for.
+    pub(crate) fn object(code: u16, kind: &Kind, object: &Object) -> Self {
+        if kind.is_events_view() {
+            return Self::json(code, &events::to_view(&object.value));
+        }
+        Self::new(code, JSON, object.bytes().clone())
+    }
+
+    pub(crate) fn json(code: u16, value: &Value) -> Self {
+        Self::new(code, JSON, Bytes::from(value.to_string()))
+    }
+
+    pub(crate) fn bytes(body: Vec<u8>) -> Self {
+        Self::new(200, JSON, body.into())
+    }
+
+    pub(crate) fn text(code: u16, text: &'static str) -> Self {
+        Self::new(code, TEXT, Bytes::from_static(text.as_bytes()))
+    }
+
+    pub(crate) fn watch(body: WatchBody) -> Self {
+        Self { code: 200, content_type: JSON, warnings: Vec::new(), content: Content::Watch(Box::new(body)) }
+    }
+
+    pub(crate) fn with_warning(mut self, warning: Option<&str>) -> Self {
+        self.warnings.extend(warning.map(|text| format!("299 - \"{}\"", text.replace('"', "\\\""))));
+        self
+    }
+}
+
+impl From<Box<Status>> for Answer {
+    fn from(status: Box<Status>) -> Self {
+        Self::new(status.code, JSON, status.to_bytes())
+    }
+}

@@ -1,0 +1,204 @@
+//! Decides the value of fields that a writer left out, the form of amounts, and the status that a new object starts with.
+//! Never refuses but what can't be read, and applying it twice changes nothing. Answers to `kubernetes/pkg/apis/*/v1/
+//! defaults.go` and to the strategies' `PrepareForCreate`.
+
+mod pods;
+mod quantities;
+mod volumes;
+mod workloads;
+
+use serde_json::{Map, Value, json};
+
+use crate::kinds::Kind;
+use crate::object::{as_map_mut, map_mut, metadata_mut, text};
+
+/// Fields, when they are missing.
+pub(crate) fn apply(kind: &Kind, value: &mut Value) -> Result<(), &'static str> {
+    quantities::canonicalise(kind, value)?;
+    match (&*kind.group, &*kind.kind) {
+        ("", "Namespace") => namespace(value),
+        ("", "Node") => node(value),
+        ("", "Pod") => pods::pod(value),
+        ("", "PersistentVolume") => volumes::volume(value),
+        ("", "PersistentVolumeClaim") => volumes::claim(value),
+        ("storage.k8s.io", "StorageClass") => volumes::class(value),
+        ("storage.k8s.io", "CSIDriver") => volumes::driver(value),
+        ("storage.k8s.io", "CSINode") => volumes::csi_node(value),
+        ("apps" | "batch", _) | ("", "ReplicationController") => workloads::apply(&kind.kind, value),
+        ("", "Service") => service(value),
+        ("", "Secret") => secret(value),
+        ("" | "events.k8s.io", "Event") => crate::events::complete(value),
+        ("coordination.k8s.io", "Lease") | ("policy", "PodDisruptionBudget") => {
+            default_in(value, "spec", json!({}));
+        }
+        ("scheduling.k8s.io", "PriorityClass") => {
+            default_in(value, "preemptionPolicy", "PreemptLowerPriority".into());
+            default_in(value, "value", 0.into());
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The parts of a status that have defaults, after the status alone was written.
+pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<(), &'static str> {
+    quantities::canonicalise(kind, value)?;
+    match &*kind.kind {
+        "PersistentVolumeClaim" => {
+            default_in(map(value, "status"), "phase", "Pending".into());
+            condition_times(value);
+        }
+        "PersistentVolume" => default_in(map(value, "status"), "phase", "Pending".into()),
+        "Pod" => condition_times(value),
+        "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "Job" | "CronJob" => {
+            workloads::complete_status(&kind.kind, value);
+        }
+        "Node" => node_status(value),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Conditions of the older kinds show their times even when they have none.
+fn condition_times(value: &mut Value) {
+    if let Some(Value::Array(conditions)) = value.pointer_mut("/status/conditions") {
+        for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
+            for time in ["lastProbeTime", "lastTransitionTime"] {
+                condition.entry(time).or_insert(Value::Null);
+            }
+        }
+    }
+}
+
+/// The status of a new object, whatever it came with.
+pub(crate) fn reset_status(kind: &Kind, value: &mut Value, now: &str) {
+    let status = match (&*kind.group, &*kind.kind) {
+        ("", "PersistentVolume") => json!({"phase": "Pending", "lastPhaseTransitionTime": now}),
+        ("", "PersistentVolumeClaim") => json!({"phase": "Pending"}),
+        ("", "Namespace") => json!({"phase": "Active"}),
+        ("", "Pod") => {
+            let quality = pods::quality(value);
+            json!({"phase": "Pending", "qosClass": quality})
+        }
+        ("", "Node") => {
+            // A node is created by its kubelet, which says at once what it is: the status counts.
+            pods::taint_new_node(value);
+            node_status(value);
+            return;
+        }
+        ("", "Service") => json!({"loadBalancer": {}}),
+        ("", "ResourceQuota") | ("apps", "Deployment") | ("batch", "Job" | "CronJob") => json!({}),
+        ("", "ReplicationController") | ("apps", "ReplicaSet") => json!({"replicas": 0}),
+        ("apps", "StatefulSet") => json!({"replicas": 0, "availableReplicas": 0}),
+        ("apps", "DaemonSet") => {
+            json!({"currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0})
+        }
+        ("policy", "PodDisruptionBudget") => {
+            json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0})
+        }
+        ("storage.k8s.io", "VolumeAttachment") => json!({"attached": false}),
+        _ => return,
+    };
+    as_map_mut(value).insert("status".into(), status);
+    if kind.kind == "Job" {
+        workloads::claim_job(value);
+    }
+}
+
+/// Sets a field of a map that has none of that name.
+fn default_in(value: &mut Value, field: &str, default: Value) {
+    as_map_mut(value).entry(field).or_insert(default);
+}
+
+/// The map in a field, made when it is missing, still as a value.
+fn map<'a>(value: &'a mut Value, field: &str) -> &'a mut Value {
+    as_map_mut(value).entry(field).or_insert_with(|| Value::Object(Map::new()))
+}
+
+/// The items of a list, none when there is no list.
+fn items<'a>(value: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut Value> {
+    value.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+fn namespace(value: &mut Value) {
+    let name = text(value, &["metadata", "name"]).to_owned();
+    let labels = metadata_mut(value).entry("labels").or_insert_with(|| json!({}));
+    as_map_mut(labels).insert("kubernetes.io/metadata.name".into(), name.into());
+    let terminating = value.pointer("/metadata/deletionTimestamp").is_some();
+    if !terminating {
+        map_mut(value, "spec").entry("finalizers").or_insert_with(|| json!(["kubernetes"]));
+    }
+    default_in(map(value, "status"), "phase", "Active".into());
+}
+
+fn node(value: &mut Value) {
+    let spec = map_mut(value, "spec");
+    let cidr = spec.get("podCIDR").and_then(Value::as_str).map(str::to_owned);
+    if let Some(cidr) = cidr {
+        spec.entry("podCIDRs").or_insert_with(|| json!([cidr]));
+    }
+}
+
+fn node_status(value: &mut Value) {
+    let capacity = value.pointer("/status/capacity").cloned();
+    let status = map(value, "status");
+    if let Some(capacity) = capacity {
+        default_in(status, "allocatable", capacity);
+    }
+    default_in(map(status, "daemonEndpoints"), "kubeletEndpoint", json!({"Port": 0}));
+    let info = map(status, "nodeInfo");
+    for field in [
+        "architecture",
+        "bootID",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ] {
+        default_in(info, field, "".into());
+    }
+}
+
+fn service(value: &mut Value) {
+    let spec = map(value, "spec");
+    default_in(spec, "type", "ClusterIP".into());
+    default_in(spec, "sessionAffinity", "None".into());
+    let external = spec["type"] == "ExternalName";
+    if !external {
+        default_in(spec, "internalTrafficPolicy", "Cluster".into());
+        default_in(spec, "ipFamilies", json!(["IPv4"]));
+        default_in(spec, "ipFamilyPolicy", "SingleStack".into());
+        if spec.get("clusterIP").is_some_and(|address| address == "None") {
+            default_in(spec, "clusterIPs", json!(["None"]));
+        }
+    }
+    for port in items(spec, "ports") {
+        default_in(port, "protocol", "TCP".into());
+        let number = port.get("port").cloned().unwrap_or_default();
+        default_in(port, "targetPort", number);
+    }
+}
+
+fn secret(value: &mut Value) {
+    default_in(value, "type", "Opaque".into());
+    let plain = as_map_mut(value).remove("stringData");
+    if let Some(Value::Object(plain)) = plain {
+        let data = map_mut(value, "data");
+        for (name, text) in plain {
+            data.insert(name, base64(text.as_str().unwrap_or_default().as_bytes()).into());
+        }
+    }
+}
+
+/// Base64 with padding, as JSON has bytes.
+fn base64(bytes: &[u8]) -> String {
+    let mut text = crate::continuation::base64(bytes).replace('-', "+").replace('_', "/");
+    while !text.len().is_multiple_of(4) {
+        text.push('=');
+    }
+    text
+}

@@ -1,0 +1,169 @@
+//! Decides the defaults of pods and pod templates, the quality class, and what the admission plugins for tolerations and taints
+//! add.
+
+use serde_json::{Value, json};
+
+use super::{default_in, items, map, volumes};
+use crate::object::{as_map_mut, map_mut};
+use crate::quantity::Quantity;
+
+pub(super) fn pod(value: &mut Value) {
+    default_in(map(value, "status"), "phase", "Pending".into());
+    super::condition_times(value);
+    let spec = map(value, "spec");
+    pod_spec(spec);
+    default_in(spec, "enableServiceLinks", true.into());
+    default_in(spec, "preemptionPolicy", "PreemptLowerPriority".into());
+    default_in(spec, "priority", 0.into());
+    let account = spec.get("serviceAccountName").or_else(|| spec.get("serviceAccount")).cloned();
+    let account = account.unwrap_or_else(|| "default".into());
+    default_in(spec, "serviceAccountName", account.clone());
+    default_in(spec, "serviceAccount", account);
+    tolerate_lost_nodes(spec);
+    for field in ["containers", "initContainers"] {
+        for container in items(spec, field) {
+            requests_from_limits(container);
+        }
+    }
+}
+
+/// Defaults that a template has too.
+pub(super) fn pod_spec(spec: &mut Value) {
+    default_in(spec, "dnsPolicy", "ClusterFirst".into());
+    default_in(spec, "restartPolicy", "Always".into());
+    default_in(spec, "schedulerName", "default-scheduler".into());
+    default_in(spec, "securityContext", json!({}));
+    default_in(spec, "terminationGracePeriodSeconds", 30.into());
+    let host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
+    for field in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in items(spec, field) {
+            container_defaults(container, host_network);
+        }
+    }
+    for volume in items(spec, "volumes") {
+        volume_defaults(volume);
+    }
+}
+
+fn container_defaults(container: &mut Value, host_network: bool) {
+    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
+    let name = image.rsplit('/').next().unwrap_or_default();
+    let latest = !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest");
+    default_in(container, "imagePullPolicy", if latest { "Always" } else { "IfNotPresent" }.into());
+    default_in(container, "resources", json!({}));
+    default_in(container, "terminationMessagePath", "/dev/termination-log".into());
+    default_in(container, "terminationMessagePolicy", "File".into());
+    for port in items(container, "ports") {
+        default_in(port, "protocol", "TCP".into());
+        if host_network {
+            let number = port.get("containerPort").cloned().unwrap_or_default();
+            default_in(port, "hostPort", number);
+        }
+    }
+    for variable in items(container, "env") {
+        if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {
+            default_in(field, "apiVersion", "v1".into());
+        }
+    }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = container.get_mut(probe) {
+            for (field, default) in [
+                ("failureThreshold", 3),
+                ("periodSeconds", 10),
+                ("successThreshold", 1),
+                ("timeoutSeconds", 1),
+            ] {
+                default_in(probe, field, default.into());
+            }
+            if let Some(get) = probe.get_mut("httpGet") {
+                default_in(get, "scheme", "HTTP".into());
+                default_in(get, "path", "/".into());
+            }
+        }
+    }
+}
+
+fn requests_from_limits(container: &mut Value) {
+    let Some(Value::Object(limits)) = container.pointer("/resources/limits").cloned() else { return };
+    let requests = map(map(container, "resources"), "requests");
+    for (name, limit) in limits {
+        default_in(requests, &name, limit);
+    }
+}
+
+fn volume_defaults(volume: &mut Value) {
+    let bare = volume.as_object().is_some_and(|fields| fields.len() == 1 && fields.contains_key("name"));
+    if bare {
+        default_in(volume, "emptyDir", json!({}));
+    }
+    for (source, mode) in [("configMap", 420), ("secret", 420), ("downwardAPI", 420), ("projected", 420)] {
+        if let Some(source) = volume.get_mut(source) {
+            default_in(source, "defaultMode", mode.into());
+        }
+    }
+    if let Some(path) = volume.get_mut("hostPath") {
+        default_in(path, "type", "".into());
+    }
+    if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
+        volumes::claim_spec(map(template, "spec"));
+        default_in(template, "metadata", json!({}));
+    }
+}
+
+/// What the plugin for default tolerations adds: five minutes on a node that is not ready or not reachable.
+fn tolerate_lost_nodes(spec: &mut Value) {
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = items(spec, "tolerations").any(|one| {
+            let fits = |field: &str, wanted: &str| {
+                one.get(field).and_then(Value::as_str).is_none_or(|text| text == wanted)
+            };
+            fits("key", key) && fits("effect", "NoExecute")
+        });
+        if !tolerated {
+            let toleration =
+                json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
+            let tolerations = as_map_mut(spec).entry("tolerations").or_insert_with(|| json!([]));
+            if let Value::Array(tolerations) = tolerations {
+                tolerations.push(toleration);
+            }
+        }
+    }
+}
+
+/// A new node is tainted until something finds it ready.
+pub(super) fn taint_new_node(value: &mut Value) {
+    let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+    let taints = map_mut(value, "spec").entry("taints").or_insert_with(|| json!([]));
+    if let Value::Array(taints) = taints
+        && !taints.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"])
+    {
+        taints.push(taint);
+    }
+}
+
+/// `BestEffort` without any amounts, `Guaranteed` when every container's cpu and memory are limited to what they request.
+pub(super) fn quality(pod: &Value) -> &'static str {
+    let spec = &pod["spec"];
+    let containers: Vec<&Value> = ["containers", "initContainers"]
+        .into_iter()
+        .flat_map(|field| spec[field].as_array().into_iter().flatten())
+        .collect();
+    let amount = |container: &Value, part: &str, name: &str| {
+        let text = container["resources"][part][name].as_str()?;
+        Quantity::parse(text).ok().filter(|amount| amount.is_positive())
+    };
+    let (mut any, mut guaranteed) = (false, !containers.is_empty());
+    for container in containers {
+        for name in ["cpu", "memory"] {
+            let (request, limit) = (amount(container, "requests", name), amount(container, "limits", name));
+            any |= request.is_some() || limit.is_some();
+            guaranteed &= limit.is_some()
+                && request.is_none_or(|request| Some(request.nanos()) == limit.map(Quantity::nanos));
+        }
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}

@@ -1,0 +1,74 @@
+//! Decides the defaults of the kinds that volumes are made of.
+
+use serde_json::{Value, json};
+
+use super::{default_in, items, map};
+use crate::object::as_map_mut;
+
+pub(super) fn volume(value: &mut Value) {
+    default_in(map(value, "status"), "phase", "Pending".into());
+    let spec = map(value, "spec");
+    default_in(spec, "persistentVolumeReclaimPolicy", "Retain".into());
+    default_in(spec, "volumeMode", "Filesystem".into());
+    drop_empty(spec, &["storageClassName"]);
+    if let Some(path) = spec.get_mut("hostPath") {
+        default_in(path, "type", "".into());
+    }
+    if let Some(csi) = spec.get_mut("csi") {
+        drop_false(csi, &["readOnly"]);
+    }
+}
+
+pub(super) fn claim(value: &mut Value) {
+    default_in(map(value, "status"), "phase", "Pending".into());
+    super::condition_times(value);
+    claim_spec(map(value, "spec"));
+}
+
+/// Also of the templates in which claims appear.
+pub(super) fn claim_spec(spec: &mut Value) {
+    default_in(spec, "volumeMode", "Filesystem".into());
+    default_in(spec, "resources", json!({}));
+    drop_empty(spec, &["volumeName"]);
+    let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
+    match (source, reference) {
+        (Some(source), None) => default_in(spec, "dataSourceRef", source),
+        (None, Some(reference)) if reference.get("namespace").is_none() => {
+            default_in(spec, "dataSource", reference);
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn class(value: &mut Value) {
+    default_in(value, "reclaimPolicy", "Delete".into());
+    default_in(value, "volumeBindingMode", "Immediate".into());
+}
+
+pub(super) fn driver(value: &mut Value) {
+    let spec = map(value, "spec");
+    default_in(spec, "attachRequired", true.into());
+    default_in(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType".into());
+    default_in(spec, "volumeLifecycleModes", json!(["Persistent"]));
+    for field in ["podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity"] {
+        default_in(spec, field, false.into());
+    }
+}
+
+pub(super) fn csi_node(value: &mut Value) {
+    let spec = map(value, "spec");
+    default_in(spec, "drivers", json!([]));
+    for driver in items(spec, "drivers") {
+        default_in(driver, "topologyKeys", Value::Null);
+    }
+}
+
+/// Removes fields that Go leaves out when they are empty.
+fn drop_empty(value: &mut Value, fields: &[&str]) {
+    as_map_mut(value).retain(|name, field| !(fields.contains(&name.as_str()) && field == ""));
+}
+
+fn drop_false(value: &mut Value, fields: &[&str]) {
+    as_map_mut(value)
+        .retain(|name, field| !(fields.contains(&name.as_str()) && *field == Value::Bool(false)));
+}

@@ -1,0 +1,77 @@
+//! Decides how requests come in and answers go out over HTTP. Never looks into a body. Answers to the HTTP half of
+//! `k8s.io/apiserver/pkg/server`.
+
+use std::sync::Arc;
+
+use ::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use http_body_util::{BodyExt, Limited};
+use tokio::net::TcpListener;
+
+use crate::answer::{Answer, Content};
+use crate::request::Request;
+use crate::server::Server;
+use crate::status::Status;
+
+/// The largest body that is read, as in the real server.
+const LARGEST_BODY: usize = 3 * 1024 * 1024;
+
+pub(crate) fn router(server: Arc<Server>) -> Router {
+    Router::new().fallback(respond).with_state(server)
+}
+
+pub(crate) async fn serve(
+    server: Arc<Server>,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let (stop, stopped) = tokio::sync::watch::channel(());
+    let router = router(server);
+    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+        shutdown.await;
+        drop(stop);
+    });
+    let mut stopped = stopped;
+    tokio::select! {
+        result = serving.into_future() => result,
+        // A graceful end waits for every response, and a watch's response may take half an hour: those are cut.
+        () = async {
+            let _ = stopped.changed().await;
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        } => Ok(()),
+    }
+}
+
+async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Request) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = Limited::new(body, LARGEST_BODY).collect().await else {
+        let message = format!("Request entity too large: limit is {LARGEST_BODY}");
+        return response(Box::new(Status::new(413, "RequestEntityTooLarge", message)).into());
+    };
+    let body = body.to_bytes();
+    let path_and_query = parts.uri.path_and_query().map_or("/", ::http::uri::PathAndQuery::as_str);
+    let content_type = header_text(&parts.headers, header::CONTENT_TYPE);
+    response(server.handle(&Request::new(parts.method.as_str(), path_and_query, content_type, body)))
+}
+
+fn header_text(headers: &HeaderMap, name: HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn response(answer: Answer) -> Response<Body> {
+    let body = match answer.content {
+        Content::Ready(body) => Body::from(body),
+        Content::Watch(body) => Body::new(*body),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    for warning in answer.warnings {
+        if let Ok(warning) = HeaderValue::from_str(&warning) {
+            response.headers_mut().append(header::WARNING, warning);
+        }
+    }
+    response
+}

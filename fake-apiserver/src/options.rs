@@ -1,0 +1,88 @@
+//! Decides how a fake API server behaves where a test may want something else than the real one: its clock, its source of
+//! names, how strict it is, and how much it remembers. Never reads a clock or makes a name itself. Answers to the flags of
+//! kube-apiserver, reduced to those that a test needs.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+/// Where the server reads the time: every timestamp it writes comes from here.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Where uids and the random ends of generated names come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ids {
+    /// Different in each server.
+    Random,
+    /// The same sequence for the same seed, so that the same requests give the same bytes.
+    Seeded(u64),
+}
+
+/// How much the server does to an object before it stores it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Defaults, validation and admission plugins, as the real server has them.
+    Full,
+    /// Stores what it is given: no defaults, no validation, no finalizers. For objects of recorded unit tests, which are often
+    /// not valid.
+    Raw,
+}
+
+/// The admission plugins that can be left out, for clusters in which nothing would ever undo what they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plugins {
+    /// Puts `kubernetes.io/pv-protection` on each new volume. Without a controller that removes it no volume ever goes.
+    pub volume_protection: bool,
+    /// Puts `kubernetes.io/pvc-protection` on each new claim, with the same consequence.
+    pub claim_protection: bool,
+    /// Gives a new claim without a class the default class.
+    pub default_class: bool,
+}
+
+impl Default for Plugins {
+    fn default() -> Self {
+        Self { volume_protection: true, claim_protection: true, default_class: true }
+    }
+}
+
+/// How a server is made.
+#[derive(Clone)]
+pub struct Options {
+    /// The clock.
+    pub now: Now,
+    /// The source of uids and generated names.
+    pub ids: Ids,
+    /// Whether objects are defaulted and validated.
+    pub admission: Admission,
+    /// Which admission plugins run under [`Admission::Full`].
+    pub plugins: Plugins,
+    /// How many events each kind remembers; a watch that asks for an older one is answered with 410 Expired.
+    pub history: usize,
+    /// How many events may wait for a watcher that does not read; the next one ends its stream.
+    pub watch_buffer: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            now: Arc::new(Timestamp::now),
+            ids: Ids::Random,
+            admission: Admission::Full,
+            plugins: Plugins::default(),
+            history: 10_000,
+            watch_buffer: 10_000,
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("ids", &self.ids)
+            .field("admission", &self.admission)
+            .field("plugins", &self.plugins)
+            .field("history", &self.history)
+            .field("watch_buffer", &self.watch_buffer)
+            .finish_non_exhaustive()
+    }
+}

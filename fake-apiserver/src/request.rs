@@ -1,0 +1,145 @@
+//! Decides what a request says: path, query, content type and body, percent-decoded but not judged. Never knows which kinds
+//! exist. Answers to `k8s.io/apiserver/pkg/endpoints/request`.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::status::{Result, Status};
+
+/// One request, however it arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: Query,
+    pub(crate) content_type: String,
+    pub(crate) body: Bytes,
+}
+
+impl Request {
+    pub(crate) fn new(method: &str, path_and_query: &str, content_type: &str, body: Bytes) -> Self {
+        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+        // Parameters such as `charset=utf-8` change nothing.
+        let content_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        Self {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: Query::parse(query),
+            content_type,
+            body,
+        }
+    }
+
+    /// The body as JSON; `what` is what it should be.
+    pub(crate) fn json(&self, what: &str) -> Result<Value> {
+        if !matches!(self.content_type.as_str(), "" | "application/json") {
+            return Err(unknown_format());
+        }
+        serde_json::from_slice(&self.body).map_err(|error| {
+            let reason =
+                if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+            let shown = String::from_utf8_lossy(&self.body[..self.body.len().min(200)]);
+            let shown = if shown.is_empty() { "<empty>" } else { &shown };
+            let parse = format!("couldn't get version/kind; json parse error: {reason} ({shown})");
+            Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {what}): {parse}"
+            ))
+        })
+    }
+}
+
+pub(crate) fn unknown_format() -> Box<Status> {
+    let types = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    let message =
+        format!("the body of the request was in an unknown format - accepted media types include: {types}");
+    Box::new(Status::new(415, "UnsupportedMediaType", message))
+}
+
+/// The parameters of a URL.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn parse(text: &str) -> Self {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        Self(
+            pairs
+                .map(|pair| {
+                    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                    (percent_decode(name, true), percent_decode(value, true))
+                })
+                .collect(),
+        )
+    }
+
+    /// The first value of a parameter, or "".
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(one, _)| one == name).map_or("", |(_, value)| value)
+    }
+
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(one, _)| one == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(one, _)| one == name)
+    }
+
+    /// A flag: `watch`, `watch=`, `watch=1` and `watch=true` all set it.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.has(name) && !matches!(self.get(name).to_ascii_lowercase().as_str(), "0" | "false" | "f")
+    }
+
+    /// A number, refused in Go's words when it is none.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>> {
+        let text = self.get(name);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let error = |_| {
+            Status::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", Value::from(text)))
+        };
+        text.parse().map(Some).map_err(error)
+    }
+}
+
+/// Undoes percent-encoding; what is not properly encoded stays as it is.
+pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> String {
+    if !text.contains(['%', '+']) {
+        return text.to_owned();
+    }
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let digit = |offset: usize| bytes.get(at + offset).and_then(|byte| char::from(*byte).to_digit(16));
+        match (bytes[at], digit(1), digit(2)) {
+            (b'%', Some(high), Some(low)) => {
+                plain.push(u8::try_from(high * 16 + low).unwrap_or_default());
+                at += 3;
+                continue;
+            }
+            (b'+', ..) if plus_is_space => plain.push(b' '),
+            (other, ..) => plain.push(other),
+        }
+        at += 1;
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_decoded_once() {
+        let request =
+            Request::new("GET", "/api?a=b%20c&d=e+f&g&a=2", "application/json; charset=utf-8", Bytes::new());
+        assert_eq!(request.query.get("a"), "b c");
+        assert_eq!(request.query.get("d"), "e f");
+        assert!(request.query.flag("g") && !request.query.flag("h"));
+        assert_eq!(request.query.all("a").count(), 2);
+        assert_eq!(request.content_type, "application/json");
+        assert_eq!(percent_decode("%zz%4", false), "%zz%4");
+    }
+}

@@ -1,0 +1,42 @@
+//! Decides which objects a request means: label selectors, field selectors and the namespace. Never looks at a store. Answers
+//! to `k8s.io/apimachinery/pkg/labels` and `.../pkg/fields`, parse errors included.
+
+mod fields;
+mod labels;
+
+use crate::kinds::Kind;
+use crate::object::Object;
+use crate::status::Result;
+
+pub(crate) use fields::FieldSelector;
+pub(crate) use labels::LabelSelector;
+
+/// What a list or watch shows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    /// `namespace/`, or empty for everything.
+    pub(crate) prefix: String,
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Filter {
+    pub(crate) fn new(kind: &Kind, namespace: &str, labels: &str, fields: &str) -> Result<Self> {
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        Ok(Self {
+            prefix,
+            labels: LabelSelector::parse(labels)?,
+            fields: FieldSelector::parse(kind, fields)?,
+        })
+    }
+
+    /// Whether objects are picked by more than their namespace.
+    pub(crate) fn is_selective(&self) -> bool {
+        !self.labels.is_empty() || !self.fields.is_empty()
+    }
+
+    /// Whether the selectors pick the object; the namespace is checked by the key.
+    pub(crate) fn picks(&self, object: &Object) -> bool {
+        self.labels.matches(&object.value) && self.fields.matches(&object.value)
+    }
+}

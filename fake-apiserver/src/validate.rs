@@ -1,0 +1,48 @@
+//! Decides whether an object may be stored: names, required fields, amounts, and what may not change. Says what is wrong in the
+//! real server's words and order. Never changes an object. Answers to `kubernetes/pkg/apis/*/validation`.
+
+mod claims;
+mod classes;
+mod metadata;
+pub(crate) mod names;
+mod volumes;
+
+use serde_json::Value;
+
+use crate::kinds::Kind;
+use crate::routes::Target;
+use crate::status::Cause;
+
+/// What is wrong with a new object.
+pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
+    let mut causes = metadata::create(kind, value);
+    if !kind.custom {
+        causes.extend(fields(kind, value));
+    }
+    causes
+}
+
+/// What is wrong with the next version of an object.
+pub(crate) fn update(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
+    let kind = &target.kind;
+    let mut causes = metadata::update(kind, old, new);
+    if kind.custom {
+        return causes;
+    }
+    causes.extend(match (&*kind.group, &*kind.kind, target.subresource.as_str()) {
+        ("", "PersistentVolume", "") => volumes::update(old, new),
+        ("", "PersistentVolumeClaim", "") => claims::update(old, new),
+        ("storage.k8s.io", "StorageClass", "") => classes::update(old, new),
+        _ => Vec::new(),
+    });
+    causes
+}
+
+fn fields(kind: &Kind, value: &Value) -> Vec<Cause> {
+    match (&*kind.group, &*kind.kind) {
+        ("", "PersistentVolume") => volumes::create(value),
+        ("", "PersistentVolumeClaim") => claims::create(value),
+        ("storage.k8s.io", "StorageClass") => classes::create(value),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,103 @@
+//! Decides whether metadata may be stored. Answers to `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`.
+
+use serde_json::Value;
+
+use super::names;
+use crate::kinds::Kind;
+use crate::object::{strings, text};
+use crate::status::Cause;
+
+/// Finalizers that need no domain.
+const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+
+pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let name = text(value, &["metadata", "name"]);
+    if name.is_empty() {
+        causes.push(Cause::required("metadata.name", "name or generateName is required"));
+    } else {
+        let wrong = name_rule(kind)(name);
+        causes.extend(wrong.iter().map(|why| Cause::invalid("metadata.name", name, why)));
+    }
+    causes.extend(common(value));
+    causes
+}
+
+/// How a kind's objects may be named.
+fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
+    match &*kind.kind {
+        "Namespace" | "Service" => names::label,
+        "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" => path_segment,
+        _ => names::subdomain,
+    }
+}
+
+/// A name that only has to fit into a URL.
+fn path_segment(name: &str) -> Vec<String> {
+    if name == "." || name == ".." {
+        return vec![format!("may not be '{name}'")];
+    }
+    let wrong = ["/", "%"].into_iter().filter(|part| name.contains(part));
+    wrong.map(|part| format!("may not contain '{part}'")).collect()
+}
+
+fn common(value: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let metadata = &value["metadata"];
+    for (key, label) in metadata["labels"].as_object().into_iter().flatten() {
+        causes.extend(
+            names::qualified_name(key).map(|why| Cause::invalid("metadata.labels", key.as_str(), &why)),
+        );
+        let label = label.as_str().unwrap_or_default();
+        causes.extend(names::label_value(label).map(|why| Cause::invalid("metadata.labels", label, &why)));
+    }
+    let mut size = 0;
+    for (key, annotation) in metadata["annotations"].as_object().into_iter().flatten() {
+        let lower = key.to_lowercase();
+        causes.extend(
+            names::qualified_name(&lower)
+                .map(|why| Cause::invalid("metadata.annotations", key.as_str(), &why)),
+        );
+        size += key.len() + annotation.as_str().map_or(0, str::len);
+    }
+    if size > 256 * 1024 {
+        causes.push(Cause::too_long("metadata.annotations", 256 * 1024));
+    }
+    for (index, finalizer) in strings(value, &["metadata", "finalizers"]).into_iter().enumerate() {
+        let field = format!("metadata.finalizers[{index}]");
+        if let Some(why) = names::qualified_name(finalizer) {
+            causes.push(Cause::invalid(field, finalizer, &why));
+        } else if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid(field, finalizer, why));
+        }
+    }
+    causes
+}
+
+pub(crate) fn update(_: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let terminating = |value: &Value| value.pointer("/metadata/deletionTimestamp").is_some();
+    if terminating(old) {
+        let before = strings(old, &["metadata", "finalizers"]);
+        let after = strings(new, &["metadata", "finalizers"]);
+        let added: Vec<&str> = after.into_iter().filter(|one| !before.contains(one)).collect();
+        if !added.is_empty() {
+            let shown = added.iter().map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(", ");
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
+            );
+            causes.push(Cause::forbidden("metadata.finalizers", &why));
+        }
+    } else if terminating(new) {
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            if let Some(value) = new["metadata"].get(field).filter(|value| !value.is_null()) {
+                causes.push(Cause::invalid(format!("metadata.{field}"), value.clone(), "field is immutable"));
+            }
+        }
+    }
+    // Upstream looks at metadata both for every object and for each kind, and lists what it finds twice.
+    causes.extend(causes.clone());
+    causes.extend(common(new));
+    causes
+}

@@ -1,0 +1,114 @@
+//! Decides whether a text is a name, a label or a key. Each check says what is wrong, or nothing. Answers to
+//! `k8s.io/apimachinery/pkg/util/validation`.
+
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
+    end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and \
+    must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
+    start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
+    '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+    alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const QUALIFIED: &str = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
+    an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+
+fn is_label(text: &str) -> bool {
+    let edge =
+        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let bytes = text.as_bytes();
+    edge(bytes.first())
+        && edge(bytes.last())
+        && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
+}
+
+fn is_word(text: &str) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    edge(bytes.first())
+        && edge(bytes.last())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// A name without dots, as namespaces have.
+pub(crate) fn label(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > 63 {
+        wrong.push("must be no more than 63 bytes".to_owned());
+    }
+    if !is_label(text) {
+        wrong.push(LABEL.to_owned());
+    }
+    wrong
+}
+
+/// A name with dots, as most objects have.
+pub(crate) fn subdomain(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > 253 {
+        wrong.push("must be no more than 253 bytes".to_owned());
+    }
+    if !text.split('.').all(is_label) {
+        wrong.push(SUBDOMAIN.to_owned());
+    }
+    wrong
+}
+
+/// The value of a label.
+pub(crate) fn label_value(text: &str) -> Option<String> {
+    if text.len() > 63 {
+        return Some("must be no more than 63 bytes".to_owned());
+    }
+    (!text.is_empty() && !is_word(text)).then(|| VALUE.to_owned())
+}
+
+/// The key of a label or annotation, or a finalizer: `name` or `prefix/name`.
+pub(crate) fn qualified_name(text: &str) -> Option<String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let name = match parts[..] {
+        [name] => name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                return Some("prefix part must be non-empty".to_owned());
+            }
+            if let Some(wrong) = subdomain(prefix).first() {
+                return Some(format!("prefix part {wrong}"));
+            }
+            name
+        }
+        _ => return Some(QUALIFIED.to_owned()),
+    };
+    if name.is_empty() {
+        Some("name part must be non-empty".to_owned())
+    } else if name.len() > 63 {
+        Some("name part must be no more than 63 bytes".to_owned())
+    } else {
+        (!is_word(name)).then(|| PART.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_judged_as_upstream() {
+        assert!(subdomain("a.b-c").is_empty());
+        assert_eq!(subdomain("Bad_Name").len(), 1);
+        assert_eq!(subdomain("").len(), 1);
+        assert!(label("a-b").is_empty() && !label("a.b").is_empty());
+        assert_eq!(qualified_name("example.com/MyName"), None);
+        assert!(qualified_name("a b").is_some_and(|why| why.starts_with("name part must consist")));
+        assert!(
+            qualified_name("a/b/c").is_some()
+                && qualified_name("/b").is_some()
+                && qualified_name("a/").is_some()
+        );
+        assert_eq!(label_value(""), None);
+        assert!(label_value("not valid").is_some());
+    }
+}

@@ -1,0 +1,126 @@
+//! Decides what becomes of a new object. Never overwrites one that exists. Answers to `Store.Create` and `rest.BeforeCreate`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::admission;
+use crate::answer::Answer;
+use crate::object::{Object, key_of, metadata_mut, text};
+use crate::request::Request;
+use crate::routes::Target;
+use crate::server::Server;
+use crate::status::{Result, Status};
+use crate::store::Store;
+use crate::verbs::{decode, dry_run, settle_namespace, strategy};
+
+/// How often another generated name is tried when one is taken.
+const ATTEMPTS: usize = 8;
+
+pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
+    let dry = dry_run(request.query.all("dryRun"), "CreateOptions")?;
+    let mut value = decode(server, request, &target.kind)?;
+    settle_namespace(target, &mut value)?;
+    let mut store = server.lock();
+    let object = insert(server, &mut store, target, value, dry)?;
+    server.announce(&store);
+    let warning = deprecation(target);
+    Ok(Answer::object(201, &target.kind, &object).with_warning(warning))
+}
+
+/// What the real server warns of when a kind is used that is on its way out.
+pub(crate) fn deprecation(target: &Target) -> Option<&'static str> {
+    (target.kind.kind == "Endpoints")
+        .then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+}
+
+/// Stores a new object that is typed and in its namespace.
+pub(crate) fn insert(
+    server: &Server,
+    store: &mut Store,
+    target: &Target,
+    value: Value,
+    dry: bool,
+) -> Result<Arc<Object>> {
+    let version = text(&value, &["metadata", "resourceVersion"]);
+    if !version.is_empty() && version != "0" && version.parse::<u64>().is_ok() {
+        return Err(Status::untranslated("resourceVersion should not be set on objects to be created"));
+    }
+    let mut value = value;
+    let generated = begin_metadata(server, &mut value);
+    if !server.is_raw() {
+        strategy::prepare(&target.kind, &mut value)?;
+        admission::on_create(server, store, target, &mut value)?;
+        strategy::prepare_create(server, &target.kind, &mut value);
+        let causes = crate::validate::create(&target.kind, &value);
+        if !causes.is_empty() {
+            let name = text(&value, &["metadata", "name"]);
+            return Err(Status::invalid(&target.kind.group, &target.kind.kind, name, &causes));
+        }
+    }
+    put_new(server, store, target, value, generated, dry)
+}
+
+/// Gives the object what the server gives every new object; says whether its name was generated.
+fn begin_metadata(server: &Server, value: &mut Value) -> bool {
+    let raw = server.is_raw();
+    let metadata = metadata_mut(value);
+    metadata.remove("resourceVersion");
+    for field in ["selfLink", "managedFields"] {
+        metadata.remove(field);
+    }
+    if !raw {
+        metadata.remove("deletionTimestamp");
+        metadata.remove("deletionGracePeriodSeconds");
+    }
+    let is_empty = |field: &str| metadata.get(field).and_then(Value::as_str).is_none_or(str::is_empty);
+    let (unnamed, based) = (is_empty("name"), !is_empty("generateName"));
+    if !raw || is_empty("uid") {
+        metadata.insert("uid".into(), server.uid().into());
+    }
+    if !raw || metadata.get("creationTimestamp").is_none_or(Value::is_null) {
+        metadata.insert("creationTimestamp".into(), server.timestamp().into());
+    }
+    if unnamed && based {
+        generate_name(server, value);
+    }
+    unnamed && based
+}
+
+fn generate_name(server: &Server, value: &mut Value) {
+    let name = server.generate_name(text(value, &["metadata", "generateName"]));
+    metadata_mut(value).insert("name".into(), name.into());
+}
+
+fn put_new(
+    server: &Server,
+    store: &mut Store,
+    target: &Target,
+    mut value: Value,
+    generated: bool,
+    dry: bool,
+) -> Result<Arc<Object>> {
+    for attempt in 1.. {
+        let name = text(&value, &["metadata", "name"]);
+        if name.is_empty() {
+            let cause = crate::status::Cause::required("metadata.name", "name or generateName is required");
+            return Err(Status::invalid(&target.kind.group, &target.kind.kind, "", &[cause]));
+        }
+        let key = key_of(&target.namespace, name);
+        let Some(existing) = store.get(target.index, &key) else {
+            if dry {
+                return Ok(Arc::new(Object::new(value, 0)));
+            }
+            return Ok(store.put(target.index, key, value));
+        };
+        if !generated || attempt == ATTEMPTS {
+            let mut refusal = Status::already_exists(&target.kind, name);
+            if existing.value.pointer("/metadata/deletionTimestamp").is_some() {
+                refusal.message = format!("object is being deleted: {}", refusal.message);
+            }
+            return Err(refusal);
+        }
+        generate_name(server, &mut value);
+    }
+    Err(Status::untranslated("no free name was found"))
+}

@@ -1,0 +1,271 @@
+//! Decides whether a deleted object goes at once or waits, for finalizers or for a grace period. Never deletes what the
+//! preconditions don't describe. Answers to `Store.Delete`, `rest.BeforeDelete` and the propagation policies.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::kinds::Trait;
+use crate::object::{Object, metadata_mut, strings, text};
+use crate::request::Request;
+use crate::routes::Target;
+use crate::selectors::Filter;
+use crate::server::Server;
+use crate::status::{Cause, Result, Status};
+use crate::store::Store;
+use crate::verbs::dry_run;
+use crate::verbs::list::{list_of, picked};
+
+/// How an object is to be deleted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeleteOptions {
+    grace: Option<i64>,
+    policy: Option<String>,
+    orphan: Option<bool>,
+    uid: Option<String>,
+    version: Option<String>,
+    dry: bool,
+}
+
+impl DeleteOptions {
+    /// From the body, or from the query when there is no body.
+    fn parse(request: &Request) -> Result<Self> {
+        let query = &request.query;
+        let options = if request.body.is_empty() {
+            let text = |name: &str| Some(query.get(name).to_owned()).filter(|text| !text.is_empty());
+            Self {
+                grace: query.number("gracePeriodSeconds")?,
+                policy: text("propagationPolicy"),
+                orphan: text("orphanDependents").map(|text| text == "true"),
+                uid: None,
+                version: None,
+                dry: dry_run(query.all("dryRun"), "DeleteOptions")?,
+            }
+        } else {
+            Self::parse_body(request)?
+        };
+        options.check()?;
+        Ok(options)
+    }
+
+    fn parse_body(request: &Request) -> Result<Self> {
+        let body: Value = serde_json::from_slice(&request.body).map_err(|error| {
+            let why =
+                if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+            Status::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+        })?;
+        let kind = text(&body, &["kind"]);
+        if !kind.is_empty() && kind != "DeleteOptions" {
+            let version = text(&body, &["apiVersion"]);
+            let why = format!(
+                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+            );
+            return Err(Status::bad_request(why));
+        }
+        let string = |value: &Value| value.as_str().map(str::to_owned);
+        let in_body: Vec<&str> =
+            body["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        Ok(Self {
+            grace: body["gracePeriodSeconds"].as_i64(),
+            policy: string(&body["propagationPolicy"]).filter(|policy| !policy.is_empty()),
+            orphan: body["orphanDependents"].as_bool(),
+            uid: string(&body["preconditions"]["uid"]),
+            version: string(&body["preconditions"]["resourceVersion"]),
+            dry: dry_run(in_body.into_iter().chain(request.query.all("dryRun")), "DeleteOptions")?,
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        let field = "propagationPolicy";
+        let cause = match self.policy.as_deref() {
+            Some(policy) if self.orphan.is_some() => {
+                Cause::invalid(field, policy, "orphanDependents and deletionPropagation cannot be both set")
+            }
+            None | Some("Foreground" | "Background" | "Orphan") => return Ok(()),
+            Some(policy) => Cause::unsupported(field, policy, &["Foreground", "Background", "Orphan", "nil"]),
+        };
+        Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &[cause]))
+    }
+
+    /// The finalizers with which the garbage collector would be told what to do with dependents.
+    fn finalizers(&self, present: Vec<&str>) -> Vec<String> {
+        let mut finalizers: Vec<String> = present.into_iter().map(str::to_owned).collect();
+        let wanted = match (self.policy.as_deref(), self.orphan) {
+            (Some("Orphan"), _) | (None, Some(true)) => Some("orphan"),
+            (Some("Foreground"), _) => Some("foregroundDeletion"),
+            (None, None) => return finalizers,
+            _ => None,
+        };
+        finalizers.retain(|one| one != "orphan" && one != "foregroundDeletion");
+        finalizers.extend(wanted.map(str::to_owned));
+        finalizers
+    }
+}
+
+/// What a delete came to.
+enum Outcome {
+    Gone(Arc<Object>),
+    Terminating(Arc<Object>),
+}
+
+pub(crate) fn delete(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
+    let options = DeleteOptions::parse(request)?;
+    let mut store = server.lock();
+    let outcome = remove(server, &mut store, target, &options)?;
+    server.announce(&store);
+    Ok(match outcome {
+        Outcome::Gone(object) if !target.kind.has(Trait::ReturnsDeleted) => {
+            Answer::json(200, &Status::deleted(&target.kind, &target.name, object.uid()))
+        }
+        Outcome::Gone(object) => Answer::object(200, &target.kind, &object),
+        Outcome::Terminating(object) => {
+            let code = if options.orphan == Some(false) { 202 } else { 200 };
+            Answer::object(code, &target.kind, &object)
+        }
+    })
+}
+
+pub(crate) fn delete_collection(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
+    if target.kind.has(Trait::NoDeleteCollection) || target.kind.namespaced && target.namespace.is_empty() {
+        return Err(Status::method_not_allowed());
+    }
+    let options = DeleteOptions::parse(request)?;
+    let query = &request.query;
+    let filter =
+        Filter::new(&target.kind, &target.namespace, query.get("labelSelector"), query.get("fieldSelector"))?;
+    let mut store = server.lock();
+    let revision = store.revision();
+    let objects = picked(&store.list(target.index), &filter);
+    for object in &objects {
+        let one = Target::of(&store.kinds, target.index, object.namespace(), object.name());
+        remove(server, &mut store, &one, &options)?;
+    }
+    server.announce(&store);
+    Ok(Answer::bytes(list_of(target, &objects, revision)))
+}
+
+/// Deletes one object for another part of the server.
+pub(crate) fn evicted(
+    server: &Server,
+    store: &mut Store,
+    target: &Target,
+    options: &Value,
+    dry: bool,
+) -> Result<()> {
+    let options =
+        DeleteOptions { grace: options["gracePeriodSeconds"].as_i64(), dry, ..DeleteOptions::default() };
+    remove(server, store, target, &options).map(|_| ())
+}
+
+fn remove(server: &Server, store: &mut Store, target: &Target, options: &DeleteOptions) -> Result<Outcome> {
+    let key = target.key();
+    let current = store.get(target.index, &key).cloned();
+    let current =
+        current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
+    check_preconditions(target, &current, options)?;
+    crate::admission::on_delete(target)?;
+    let grace = grace_period(target, &current.value, options);
+    let finalizers = options.finalizers(strings(&current.value, &["metadata", "finalizers"]));
+    let mut value = Value::clone(&current.value);
+    set_finalizers(&mut value, &finalizers);
+    let held = target.kind.kind == "Namespace" && !strings(&value, &["spec", "finalizers"]).is_empty();
+    let was = current.value.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
+    let waits = !finalizers.is_empty() || grace > 0 || held;
+    if was {
+        shorten(server, &mut value, grace);
+    } else if waits || target.kind.has(Trait::Graceful) {
+        terminate(server, target, &mut value, grace);
+    }
+    if waits || was && still_graceful(&value) {
+        if value == *current.value {
+            return Ok(Outcome::Terminating(current));
+        }
+        let object = if options.dry {
+            Arc::new(Object::new(value, current.revision))
+        } else {
+            store.put(target.index, key, value)
+        };
+        return Ok(Outcome::Terminating(object));
+    }
+    if options.dry {
+        return Ok(Outcome::Gone(Arc::new(Object::new(value, current.revision))));
+    }
+    Ok(Outcome::Gone(store.remove(target.index, &key, Some(value)).unwrap_or(current)))
+}
+
+fn still_graceful(value: &Value) -> bool {
+    value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0
+}
+
+fn check_preconditions(target: &Target, current: &Object, options: &DeleteOptions) -> Result<()> {
+    let why = if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != current.uid()) {
+        format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            current.uid()
+        )
+    } else if let Some(version) =
+        options.version.as_deref().filter(|version| version.parse() != Ok(current.revision))
+    {
+        format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might have been modified",
+            current.revision
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Status::conflict(&target.kind.group, &target.kind.kind, &target.name, &why))
+}
+
+/// How long the object may take to go; only pods that a node runs take any time.
+fn grace_period(target: &Target, value: &Value, options: &DeleteOptions) -> i64 {
+    if !target.kind.has(Trait::Graceful) {
+        return 0;
+    }
+    let unscheduled = text(value, &["spec", "nodeName"]).is_empty();
+    let over = matches!(text(value, &["status", "phase"]), "Succeeded" | "Failed");
+    let own = value.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    match options.grace {
+        _ if unscheduled || over && options.grace.is_none() => 0,
+        Some(seconds) if seconds < 0 => 1,
+        Some(seconds) => seconds,
+        None => own.unwrap_or(30),
+    }
+}
+
+fn set_finalizers(value: &mut Value, finalizers: &[String]) {
+    let metadata = metadata_mut(value);
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".into(), json!(finalizers));
+    }
+}
+
+/// Marks an object as terminating.
+fn terminate(server: &Server, target: &Target, value: &mut Value, grace: i64) {
+    let time = server.timestamp_in(grace);
+    let metadata = metadata_mut(value);
+    metadata.insert("deletionTimestamp".into(), time.into());
+    metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+    if let Some(generation) =
+        metadata.get("generation").and_then(Value::as_i64).filter(|generation| *generation > 0)
+    {
+        metadata.insert("generation".into(), generation.saturating_add(1).into());
+    }
+    if target.kind.kind == "Namespace" {
+        crate::object::map_mut(value, "status").insert("phase".into(), "Terminating".into());
+    }
+}
+
+/// A second delete can make the wait shorter, never longer.
+fn shorten(server: &Server, value: &mut Value, grace: i64) {
+    let present = value["metadata"]["deletionGracePeriodSeconds"].as_i64();
+    if present.is_none_or(|present| grace >= present) {
+        return;
+    }
+    let time = server.timestamp_in(grace);
+    let metadata = metadata_mut(value);
+    metadata.insert("deletionTimestamp".into(), time.into());
+    metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+}

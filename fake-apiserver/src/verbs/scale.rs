@@ -1,0 +1,55 @@
+//! Decides how the number of replicas is read and written through `/scale`. Never changes anything else. Answers to the scale
+//! storage of `kubernetes/pkg/registry/apps`.
+
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::object::{map_mut, metadata_mut, text};
+use crate::patch::Patch;
+use crate::request::Request;
+use crate::routes::Target;
+use crate::server::Server;
+use crate::status::{Result, Status};
+use crate::verbs::{dry_run, update};
+
+pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
+    let mut store = server.lock();
+    let current = store.get(target.index, &target.key()).cloned();
+    let current =
+        current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
+    let shown = scale_of(&current.value);
+    let wanted = match request.method.as_str() {
+        "PUT" => request.json("Scale")?,
+        "PATCH" => Patch::parse(&request.content_type, &request.body)?.apply(&target.kind, &shown)?,
+        _ => return Ok(Answer::json(200, &shown)),
+    };
+    let dry = dry_run(request.query.all("dryRun"), "UpdateOptions")?;
+    let mut value = Value::clone(&current.value);
+    let replicas = wanted.pointer("/spec/replicas").cloned().unwrap_or_else(|| 0.into());
+    map_mut(&mut value, "spec").insert("replicas".into(), replicas);
+    let version = text(&wanted, &["metadata", "resourceVersion"]).to_owned();
+    metadata_mut(&mut value).insert("resourceVersion".into(), version.into());
+    let main = Target { subresource: String::new(), ..target.clone() };
+    let object = update::write(server, &mut store, &main, &current, value, dry)?;
+    server.announce(&store);
+    Ok(Answer::json(200, &scale_of(&object.value)))
+}
+
+fn scale_of(value: &Value) -> Value {
+    let mut metadata = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        metadata[field] = value["metadata"][field].clone();
+    }
+    let number = |path: &str| value.pointer(path).cloned().unwrap_or_else(|| 0.into());
+    let mut status = json!({"replicas": number("/status/replicas")});
+    let labels = value.pointer("/spec/selector/matchLabels").or_else(|| value.pointer("/spec/selector"));
+    if let Some(labels) = labels.and_then(Value::as_object) {
+        let labels: Vec<String> =
+            labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or(""))).collect();
+        status["selector"] = labels.join(",").into();
+    }
+    json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
+        "spec": {"replicas": number("/spec/replicas")}, "status": status,
+    })
+}

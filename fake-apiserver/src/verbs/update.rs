@@ -1,0 +1,206 @@
+//! Decides what becomes of an object that is replaced or patched: which version the writer saw, which fields the endpoint may
+//! change, whether anything changes at all. Never writes a version that says the same as the last. Answers to `Store.Update`
+//! and `rest.BeforeUpdate`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::events;
+use crate::kinds::{Kind, Trait};
+use crate::object::{Object, metadata_mut, strings, text};
+use crate::patch;
+use crate::request::Request;
+use crate::routes::Target;
+use crate::server::Server;
+use crate::status::{Result, Status};
+use crate::store::{Store, set_revision};
+use crate::verbs::{create, decode, dry_run, settle_namespace, strategy};
+
+pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
+    let dry = dry_run(request.query.all("dryRun"), "UpdateOptions")?;
+    let mut value = decode(server, request, &target.kind)?;
+    check_name(target, &value)?;
+    settle_namespace(target, &mut value)?;
+    let mut store = server.lock();
+    let current = store.get(target.index, &target.key()).cloned();
+    let (code, object) = match current {
+        None if target.subresource.is_empty() && target.kind.has(Trait::Upserts) => {
+            upserts(target, &value)?;
+            metadata_mut(&mut value).remove("resourceVersion");
+            (201, create::insert(server, &mut store, target, value, dry)?)
+        }
+        None => return Err(Status::not_found(&target.kind.group, &target.kind.plural, &target.name)),
+        Some(current) => (200, write(server, &mut store, target, &current, value, dry)?),
+    };
+    server.announce(&store);
+    Ok(Answer::object(code, &target.kind, &object).with_warning(create::deprecation(target)))
+}
+
+/// A PUT that would create can't insist on a uid.
+fn upserts(target: &Target, value: &Value) -> Result<()> {
+    let uid = text(value, &["metadata", "uid"]);
+    if uid.is_empty() {
+        return Ok(());
+    }
+    let key = format!("/registry/{}/{}", target.kind.plural, target.key());
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: "
+    );
+    Err(Status::conflict(&target.kind.group, &target.kind.plural, &target.name, &why))
+}
+
+pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
+    let dry = dry_run(request.query.all("dryRun"), "PatchOptions")?;
+    let patch = patch::Patch::parse(&request.content_type, &request.body)?;
+    let mut store = server.lock();
+    let current = store.get(target.index, &target.key()).cloned();
+    let current =
+        current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
+    let value = if target.kind.is_events_view() {
+        events::to_core(&patch.apply(&target.kind, &events::to_view(&current.value))?)
+    } else {
+        patch.apply(&target.kind, &current.value)?
+    };
+    check_type(&target.kind, &current.value, &value)?;
+    check_name(target, &value)?;
+    let mut value = value;
+    settle_namespace(target, &mut value)?;
+    let object = write(server, &mut store, target, &current, value, dry)?;
+    server.announce(&store);
+    Ok(Answer::object(200, &target.kind, &object).with_warning(create::deprecation(target)))
+}
+
+fn check_type(kind: &Kind, old: &Value, new: &Value) -> Result<()> {
+    let (old_kind, old_version) = (text(old, &["kind"]), text(old, &["apiVersion"]));
+    let (new_kind, new_version) = (text(new, &["kind"]), text(new, &["apiVersion"]));
+    if (old_kind, old_version) == (new_kind, new_version) {
+        return Ok(());
+    }
+    let why = format!(
+        "no kind \"{new_kind}\" is registered for version \"{new_version}\" in scheme \"pkg/runtime/scheme.go:111\""
+    );
+    let cause = crate::status::Cause::invalid("patch", new.to_string(), &why);
+    let mut refusal = Status::invalid("", "", "", &[cause]);
+    // The real server doesn't know what it is about here.
+    tracing::debug!(kind = %kind.kind, "a patch changed the type of an object");
+    refusal.details = refusal.details.take();
+    Err(refusal)
+}
+
+fn check_name(target: &Target, value: &Value) -> Result<()> {
+    let name = text(value, &["metadata", "name"]);
+    if name == target.name {
+        return Ok(());
+    }
+    Err(Status::bad_request(if name.is_empty() {
+        format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )
+    } else {
+        format!("the name of the object ({name}) does not match the name on the URL ({})", target.name)
+    }))
+}
+
+/// Stores `value` as the next version of `current`, or says why not. What comes back is what is stored now, or, when the last
+/// finalizer went, what was stored last.
+pub(crate) fn write(
+    server: &Server,
+    store: &mut Store,
+    target: &Target,
+    current: &Arc<Object>,
+    mut value: Value,
+    dry: bool,
+) -> Result<Arc<Object>> {
+    check_version(target, current, &value)?;
+    keep_metadata(&current.value, &mut value);
+    if server.is_raw() {
+        strategy::keep_other_parts(target, &current.value, &mut value)?;
+    } else {
+        admit(server, target, &current.value, &mut value)?;
+    }
+    strategy::count_generation(target, &current.value, &mut value);
+    set_revision(&mut value, current.revision);
+    if finished(target, &value) {
+        let object = Arc::new(Object::new(value, current.revision));
+        if !dry {
+            store.remove(target.index, &target.key(), Some(Value::clone(&object.value)));
+        }
+        return Ok(object);
+    }
+    if value == *current.value {
+        return Ok(current.clone());
+    }
+    if dry {
+        return Ok(Arc::new(Object::new(value, current.revision)));
+    }
+    Ok(store.put(target.index, target.key(), value))
+}
+
+/// Defaults, the split between endpoints, and validation.
+fn admit(server: &Server, target: &Target, old: &Value, value: &mut Value) -> Result<()> {
+    strategy::prepare(&target.kind, value)?;
+    strategy::keep_other_parts(target, old, value)?;
+    strategy::prepare_update(server, target, old, value);
+    let causes = crate::validate::update(target, old, value);
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(&target.kind.group, &target.kind.kind, &target.name, &causes))
+}
+
+/// Whether a terminating object has nothing left to wait for.
+fn finished(target: &Target, value: &Value) -> bool {
+    let metadata = &value["metadata"];
+    let waits =
+        metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds > 0);
+    let held = target.kind.kind == "Namespace" && !strings(value, &["spec", "finalizers"]).is_empty();
+    metadata.get("deletionTimestamp").is_some_and(|time| !time.is_null())
+        && strings(value, &["metadata", "finalizers"]).is_empty()
+        && !waits
+        && !held
+}
+
+/// Refuses a write from another version, or meant for another object of the same name.
+fn check_version(target: &Target, current: &Object, value: &Value) -> Result<()> {
+    let kind = &target.kind;
+    let version = text(value, &["metadata", "resourceVersion"]);
+    if !version.is_empty() && version != "0" {
+        let seen: u64 = version.parse().map_err(|_| {
+            let shown = Value::from(version);
+            Status::untranslated(format!("strconv.ParseUint: parsing {shown}: invalid syntax"))
+        })?;
+        if seen != current.revision {
+            return Err(Status::modified(&kind.group, &kind.plural, &target.name));
+        }
+    }
+    let uid = text(value, &["metadata", "uid"]);
+    if !uid.is_empty() && uid != current.uid() {
+        let why =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.uid());
+        return Err(Status::conflict(&kind.group, &kind.plural, &target.name, &why));
+    }
+    Ok(())
+}
+
+/// Restores what no writer may change.
+fn keep_metadata(old: &Value, value: &mut Value) {
+    let old = &old["metadata"];
+    let metadata = metadata_mut(value);
+    for field in ["selfLink", "managedFields"] {
+        metadata.remove(field);
+    }
+    let terminating = old.get("deletionTimestamp").is_some_and(|time| !time.is_null());
+    let kept = ["uid", "creationTimestamp", "generation"].into_iter();
+    let kept = kept.chain(
+        terminating.then_some(["deletionTimestamp", "deletionGracePeriodSeconds"]).into_iter().flatten(),
+    );
+    for field in kept {
+        match old.get(field) {
+            Some(value) => metadata.insert(field.into(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+}
