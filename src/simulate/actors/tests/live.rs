@@ -67,9 +67,9 @@ impl Live {
         list.expect("a list")["items"].as_array().cloned().unwrap_or_default()
     }
 
-    async fn merge(&self, kind: Kind, name: &str, subresource: &str, patch: Value) {
+    async fn merge(&self, kind: Kind, name: &str, subresource: &str, change: Value) {
         let path = format!("{}{subresource}", kind.path("default", Some(name)));
-        let answer = self.send(Method::PATCH, &path, "application/merge-patch+json", &patch).await;
+        let answer = self.send(Method::PATCH, &path, "application/merge-patch+json", &change).await;
         answer.unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 
