@@ -1,3 +1,4 @@
-//! Offline simulation of a cluster.
-
+//! `pvbind simulate`: what would become of these manifests, offline and in virtual time.
 pub mod actors;
+pub mod report;
+pub mod table;

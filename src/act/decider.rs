@@ -1,0 +1,425 @@
+//! The one owner of the cluster: what is looked at next, and what becomes of a plan.
+//!
+//! It assumes the writes of a plan before they are sent, so the next decision cannot pick the same volume; lets
+//! nobody decide about an object that has a job under way; and after a failure drops the rest of the plan, takes
+//! the assumed state back and has the key decided again. It never waits and never talks to the API server.
+//! Answers to upstream's worker loops and `scheduleOperation`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::time::Instant;
+
+use super::execute::Outcome;
+use super::operations::{Operations, Start};
+use super::queue::Queue;
+use crate::cluster::{Cluster, Key, Kind, Object, Wakes};
+use crate::decide::controller::{provision, reclaim};
+use crate::decide::{self, Action, Event, Operation, Plan, Reads, Reason, Settings, binder};
+
+/// Whose decisions are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roles {
+    /// The PersistentVolume controller's.
+    pub controller: bool,
+    /// The scheduler's, for the pods that [`binder::Pods`] says.
+    pub scheduler: Option<binder::Pods>,
+}
+
+impl Roles {
+    /// The controller alone.
+    #[must_use]
+    pub fn controller() -> Self {
+        Roles { controller: true, scheduler: None }
+    }
+}
+
+/// Part of a plan that has to be done at the API server.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its number, unique in this process.
+    pub id: u64,
+    /// The key that was decided about.
+    pub key: Key,
+    /// Why.
+    pub reason: Reason,
+    /// Writes, the events between them, and a read at the end.
+    pub actions: Vec<Action>,
+    /// The objects that the writes start from, as the API server last showed them.
+    pub objects: BTreeMap<Key, Object>,
+}
+
+/// What has to be done when a job ends.
+#[derive(Debug)]
+struct UnderWay {
+    key: Key,
+    targets: BTreeSet<Key>,
+    after: Vec<Action>,
+    operation: Option<Operation>,
+}
+
+/// Counts of what was decided and what became of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Decisions made.
+    pub syncs: u64,
+    /// Jobs handed out.
+    pub jobs: u64,
+    /// Jobs that failed.
+    pub failures: u64,
+    /// Jobs that failed because the object was newer than the decision.
+    pub conflicts: u64,
+}
+
+/// See the [module's documentation](self).
+#[derive(Debug)]
+pub struct Decider {
+    cluster: Cluster,
+    settings: Settings,
+    roles: Roles,
+    queue: Queue,
+    under_way: BTreeMap<u64, UnderWay>,
+    busy: BTreeMap<Key, u64>,
+    blocked: BTreeMap<Key, BTreeSet<Key>>,
+    operations: Operations,
+    reads: BTreeMap<Key, Reads>,
+    parked: BTreeSet<Key>,
+    offered: Option<(Key, Key)>,
+    events: Vec<Event>,
+    reasons: BTreeMap<Key, Reason>,
+    counts: Counts,
+    next_id: u64,
+}
+
+impl Decider {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(settings: Settings, roles: Roles) -> Self {
+        Decider {
+            cluster: Cluster::new(),
+            settings,
+            roles,
+            queue: Queue::default(),
+            under_way: BTreeMap::new(),
+            busy: BTreeMap::new(),
+            blocked: BTreeMap::new(),
+            operations: Operations::default(),
+            reads: BTreeMap::new(),
+            parked: BTreeSet::new(),
+            offered: None,
+            events: Vec::new(),
+            reasons: BTreeMap::new(),
+            counts: Counts::default(),
+            next_id: 0,
+        }
+    }
+
+    /// The cluster as it is known.
+    #[must_use]
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Why the last decision about each key was what it was.
+    #[must_use]
+    pub fn reasons(&self) -> &BTreeMap<Key, Reason> {
+        &self.reasons
+    }
+
+    /// What was decided so far, in numbers.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// When a key that waits is due.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        self.queue.due()
+    }
+
+    /// Whether nothing is queued, under way or waiting for its time.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.under_way.is_empty() && self.queue.due().is_none()
+    }
+
+    /// The events of plans that write nothing, since this was last asked.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// A watch shows an object.
+    pub fn show(&mut self, object: Object) {
+        let wakes = self.cluster.show(object);
+        self.wake(wakes);
+    }
+
+    /// A watch says that an object is gone.
+    pub fn gone(&mut self, key: &Key) {
+        let wakes = self.cluster.gone(key);
+        self.reasons.remove(key);
+        self.parked.remove(key);
+        self.wake(wakes);
+    }
+
+    /// A watch has listed all objects of a kind: those that are not among `listed` are gone.
+    pub fn listed(&mut self, kind: Kind, listed: &BTreeSet<Key>) {
+        let gone: Vec<Key> =
+            self.cluster.known_keys(kind).filter(|key| !listed.contains(*key)).cloned().collect();
+        for key in gone {
+            self.gone(&key);
+        }
+    }
+
+    /// Has a key decided about.
+    pub fn enqueue(&mut self, key: &Key) {
+        if self.decides_about(key.kind()) {
+            self.queue.push(key);
+        }
+    }
+
+    fn decides_about(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Claim | Kind::Volume => self.roles.controller,
+            Kind::Pod => self.roles.scheduler.is_some(),
+            Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => false,
+        }
+    }
+
+    fn wake(&mut self, wakes: Wakes) {
+        for key in &wakes.keys {
+            self.parked.remove(key);
+            self.enqueue(key);
+        }
+        if wakes.may_help_pods {
+            for key in std::mem::take(&mut self.parked) {
+                self.enqueue(&key);
+            }
+        }
+    }
+
+    /// Decides until there is a job to hand out, or nothing is left to decide about.
+    pub fn next(&mut self, now: Instant) -> Option<Job> {
+        loop {
+            let key = self.queue.pop(now)?;
+            if self.busy.contains_key(&key) {
+                self.blocked.entry(key.clone()).or_default().insert(key);
+                continue;
+            }
+            if let Some(job) = self.turn(&key, now) {
+                return Some(job);
+            }
+        }
+    }
+
+    /// Decides about one key.
+    pub fn turn(&mut self, key: &Key, now: Instant) -> Option<Job> {
+        self.counts.syncs += 1;
+        let reads = self.reads.remove(key).unwrap_or_default();
+        let plan = match (key.kind(), &self.roles.scheduler) {
+            (Kind::Pod, Some(pods)) => binder::schedule(&self.cluster, &self.settings, pods, key),
+            _ => decide::sync(&self.cluster, &self.settings, key, &reads),
+        };
+        let job = self.accept(key, plan, None, now);
+        self.offer_again(key);
+        job
+    }
+
+    /// After a claim that was offered a volume has been decided about: if it took another one, the offered volume
+    /// looks for the next claim.
+    fn offer_again(&mut self, claim: &Key) {
+        if let Some((_, volume)) = self.offered.take_if(|(offered, _)| offered == claim) {
+            let waits =
+                self.cluster.claim(claim).is_some_and(|c| self.cluster.waiting_claims().contains(claim, c));
+            if !waits {
+                self.queue.push_front(&volume);
+            }
+        }
+    }
+
+    /// Takes a plan over: assumes its writes, and makes a job of what the API server has to do.
+    fn accept(&mut self, key: &Key, plan: Plan, operation: Option<Operation>, now: Instant) -> Option<Job> {
+        let targets: BTreeSet<Key> = plan.writes().map(|write| write.target().clone()).collect();
+        if let Some(target) = targets.iter().find(|target| self.busy.contains_key(*target)) {
+            // Whatever is under way may change what this decision rests on: decide again afterwards.
+            self.blocked.entry(target.clone()).or_default().insert(key.clone());
+            self.finish_operation(operation.as_ref(), true, now);
+            return None;
+        }
+        tracing::debug!(%key, reason = %plan.reason, actions = plan.actions.len(), "decided");
+        if plan.reason.is_failure() {
+            self.queue.retry(key, now);
+        }
+        if operation.is_none() {
+            self.reasons.insert(key.clone(), plan.reason.clone());
+        }
+        let remote = plan.actions.iter().any(|action| matches!(action, Action::Write(_) | Action::Read(_)));
+        let (actions, after) = split(plan.actions);
+        if !remote {
+            self.finish_operation(operation.as_ref(), true, now);
+            return self.perform_locally(key, actions, after, now);
+        }
+        let regarded = actions.iter().filter_map(|action| match action {
+            Action::Emit(event) => Some(&event.regarding),
+            Action::Write(_)
+            | Action::Enqueue(_)
+            | Action::Offer(_)
+            | Action::Start(_)
+            | Action::Assume(..)
+            | Action::Forget(_)
+            | Action::Park(_)
+            | Action::Read(_) => None,
+        });
+        let objects: BTreeMap<Key, Object> = targets
+            .iter()
+            .chain(regarded)
+            .filter_map(|target| Some((target.clone(), self.cluster.object(target)?.clone())))
+            .collect();
+        for action in &actions {
+            match action {
+                Action::Write(write) => self.assume(write),
+                Action::Assume(pod, assumption) => {
+                    self.cluster.set_assumption(pod, Some(assumption.clone()));
+                }
+                Action::Emit(_)
+                | Action::Enqueue(_)
+                | Action::Offer(_)
+                | Action::Start(_)
+                | Action::Forget(_)
+                | Action::Park(_)
+                | Action::Read(_) => {}
+            }
+        }
+        self.next_id += 1;
+        self.counts.jobs += 1;
+        let id = self.next_id;
+        for target in targets.iter().chain([key]) {
+            self.busy.insert(target.clone(), id);
+        }
+        self.under_way.insert(id, UnderWay { key: key.clone(), targets, after, operation });
+        Some(Job { id, key: key.clone(), reason: plan.reason, actions, objects })
+    }
+
+    fn assume(&mut self, write: &decide::Write) {
+        if let Some(after) = self.cluster.object(write.target()).and_then(|before| write.apply(before)) {
+            let wakes = self.cluster.assume(after);
+            self.wake(wakes);
+        }
+    }
+
+    /// Does what needs no API server: events, and what follows.
+    fn perform_locally(
+        &mut self,
+        key: &Key,
+        actions: Vec<Action>,
+        after: Vec<Action>,
+        now: Instant,
+    ) -> Option<Job> {
+        for action in actions {
+            match action {
+                Action::Emit(event) => self.events.push(event),
+                Action::Assume(pod, assumption) => self.cluster.set_assumption(&pod, Some(assumption)),
+                Action::Write(_)
+                | Action::Enqueue(_)
+                | Action::Offer(_)
+                | Action::Start(_)
+                | Action::Forget(_)
+                | Action::Park(_)
+                | Action::Read(_) => {}
+            }
+        }
+        self.follow_up(key, after, now)
+    }
+
+    /// Does what follows a plan whose writes are made.
+    fn follow_up(&mut self, key: &Key, after: Vec<Action>, now: Instant) -> Option<Job> {
+        let mut job = None;
+        for action in after {
+            match action {
+                Action::Enqueue(other) => self.enqueue(&other),
+                Action::Offer(claim) => {
+                    self.queue.push_front(&claim);
+                    self.offered = Some((claim, key.clone()));
+                }
+                Action::Start(operation) => job = job.or(self.start(operation, now)),
+                Action::Forget(pod) => self.cluster.set_assumption(&pod, None),
+                Action::Park(pod) => {
+                    self.parked.insert(pod);
+                }
+                Action::Write(_) | Action::Emit(_) | Action::Assume(..) | Action::Read(_) => {}
+            }
+        }
+        job
+    }
+
+    fn start(&mut self, operation: Operation, now: Instant) -> Option<Job> {
+        match self.operations.start(&operation, now) {
+            Start::Running => None,
+            Start::At(at) => {
+                self.queue.push_at(operation.key(), at);
+                None
+            }
+            Start::Now => {
+                let key = operation.key().clone();
+                let plan = match &operation {
+                    Operation::Provision(claim) => provision::operate(&self.cluster, claim),
+                    Operation::Delete(volume) => reclaim::delete(&self.cluster, volume),
+                    Operation::Recycle(volume) => reclaim::recycle(&self.cluster, volume),
+                };
+                self.accept(&key, plan, Some(operation), now)
+            }
+        }
+    }
+
+    fn finish_operation(&mut self, operation: Option<&Operation>, succeeded: bool, now: Instant) {
+        if let Some(operation) = operation {
+            self.operations.finish(operation, succeeded, now);
+        }
+    }
+
+    /// Takes note of how a job ended; returns a job that follows from it.
+    pub fn finish(&mut self, id: u64, outcome: Outcome, now: Instant) -> Option<Job> {
+        let UnderWay { key, targets, after, operation } = self.under_way.remove(&id)?;
+        let mut wakes = Vec::new();
+        for target in targets.iter().chain([&key]) {
+            self.busy.remove(target);
+        }
+        for target in &targets {
+            let answer = outcome.answers.get(target).cloned();
+            wakes.push(self.cluster.confirm(target, answer));
+        }
+        for wake in wakes {
+            self.wake(wake);
+        }
+        for target in targets.iter().chain([&key]) {
+            for waiting in self.blocked.remove(target).into_iter().flatten() {
+                self.enqueue(&waiting);
+            }
+        }
+        self.finish_operation(operation.as_ref(), outcome.error.is_none(), now);
+        if let Some(error) = outcome.error {
+            self.counts.failures += 1;
+            self.counts.conflicts += u64::from(error.is_conflict());
+            self.cluster.set_assumption(&key, None);
+            let pause = self.queue.retry(&key, now);
+            tracing::info!(%key, %error, ?pause, "the rest of the plan is dropped");
+            return None;
+        }
+        self.queue.succeeded(&key);
+        if !outcome.reads.is_empty() {
+            self.reads.insert(key.clone(), outcome.reads);
+            self.queue.push_front(&key);
+        }
+        self.follow_up(&key, after, now)
+    }
+}
+
+/// What has to be done in order, and what may only be done when all of that is.
+fn split(actions: Vec<Action>) -> (Vec<Action>, Vec<Action>) {
+    actions.into_iter().partition(|action| match action {
+        Action::Write(_) | Action::Emit(_) | Action::Read(_) | Action::Assume(..) => true,
+        Action::Enqueue(_) | Action::Offer(_) | Action::Start(_) | Action::Forget(_) | Action::Park(_) => {
+            false
+        }
+    })
+}

@@ -1,0 +1,57 @@
+//! What can go wrong on the way to the API server.
+
+use crate::cluster::Key;
+
+/// An error, with the object that it is about and whether trying again may help.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The object is newer than the decision: decide again.
+    #[error("{key} was changed by somebody else; deciding again")]
+    Conflict {
+        /// The object.
+        key: Key,
+    },
+    /// The API server refused or failed to do what was asked.
+    #[error("the API server refused to {verb} {key}: {message}")]
+    Api {
+        /// What was asked for.
+        verb: &'static str,
+        /// The object.
+        key: Key,
+        /// The server's answer.
+        message: String,
+        /// The answer's HTTP status code, 0 when there was no answer.
+        code: u16,
+    },
+    /// The watches could not be set up, or the connection was lost for good.
+    #[error("cannot reach the API server: {0}")]
+    Unreachable(String),
+}
+
+impl Error {
+    /// The error of a request about an object.
+    #[must_use]
+    pub fn of(verb: &'static str, key: &Key, error: &kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) if status.code == 409 && status.reason != "AlreadyExists" => {
+                Error::Conflict { key: key.clone() }
+            }
+            kube::Error::Api(status) => {
+                Error::Api { verb, key: key.clone(), message: status.message.clone(), code: status.code }
+            }
+            other => Error::Api { verb, key: key.clone(), message: other.to_string(), code: 0 },
+        }
+    }
+
+    /// Whether the object was changed by somebody else.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Error::Conflict { .. })
+    }
+
+    /// Whether the object does not exist.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Error::Api { code: 404, .. })
+    }
+}

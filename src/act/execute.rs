@@ -1,0 +1,188 @@
+//! Performing a job at the API server, one write after the other.
+//!
+//! Each write is made on the object that the one before it left, so a job needs no reads between its writes. The
+//! first failure ends the job: what comes after rests on it. A conflict is never answered by sending again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client};
+use serde_json::json;
+
+use super::decider::Job;
+use super::error::Error;
+use super::events::EventSink;
+use crate::cluster::{Key, Kind, Object};
+use crate::decide::patch::Request;
+use crate::decide::{Action, Reads, Write};
+use crate::objects::{Claim, Pod, Volume};
+
+/// How long one request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How a job ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The objects as the API server returned them, the last answer for each.
+    pub answers: BTreeMap<Key, Object>,
+    /// The answers to the reads.
+    pub reads: Reads,
+    /// What ended the job early.
+    pub error: Option<Error>,
+    /// The number of writes that the API server took.
+    pub writes: u64,
+}
+
+/// Performs a job.
+pub async fn perform(client: &Client, events: &EventSink, mut job: Job) -> Outcome {
+    let mut outcome = Outcome::default();
+    for action in std::mem::take(&mut job.actions) {
+        let done = match action {
+            Action::Write(write) => perform_write(client, &job, &write, &mut outcome).await,
+            Action::Emit(event) => {
+                let regarding =
+                    outcome.answers.get(&event.regarding).or_else(|| job.objects.get(&event.regarding));
+                events.send(&event, regarding);
+                Ok(())
+            }
+            Action::Read(key) => match read(client, &key).await {
+                Ok(object) => {
+                    outcome.reads.insert(key, object);
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            },
+            Action::Enqueue(_)
+            | Action::Offer(_)
+            | Action::Start(_)
+            | Action::Assume(..)
+            | Action::Forget(_)
+            | Action::Park(_) => Ok(()),
+        };
+        if let Err(error) = done {
+            outcome.error = Some(error);
+            break;
+        }
+    }
+    outcome
+}
+
+async fn perform_write(
+    client: &Client,
+    job: &Job,
+    write: &Write,
+    outcome: &mut Outcome,
+) -> Result<(), Error> {
+    let key = write.target();
+    let Some(before) = outcome.answers.get(key).or_else(|| job.objects.get(key)) else {
+        return Ok(());
+    };
+    let Some(request) = write.request(before) else { return Ok(()) };
+    let answer = send(client, key, before, request, write).await?;
+    outcome.writes += 1;
+    if let Some(answer) = answer {
+        outcome.answers.insert(key.clone(), answer);
+    }
+    Ok(())
+}
+
+/// Gives a request its time limit and its errors their object.
+async fn limited<T>(
+    verb: &'static str,
+    key: &Key,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
+        Ok(answer) => answer.map_err(|error| Error::of(verb, key, &error)),
+        Err(_) => {
+            let message = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
+            Err(Error::Api { verb, key: key.clone(), message, code: 0 })
+        }
+    }
+}
+
+async fn send(
+    client: &Client,
+    key: &Key,
+    before: &Object,
+    request: Request,
+    write: &Write,
+) -> Result<Option<Object>, Error> {
+    match request {
+        Request::Patch { status, body } => {
+            let patch = Patch::Merge(&body);
+            let params = PatchParams::default();
+            let name = key.name();
+            match key.kind() {
+                Kind::Volume => {
+                    let api: Api<Volume> = Api::all(client.clone());
+                    let answer = async {
+                        if status {
+                            api.patch_status(name, &params, &patch).await
+                        } else {
+                            api.patch(name, &params, &patch).await
+                        }
+                    };
+                    limited("patch", key, answer).await.map(|volume| Some(Object::from(volume)))
+                }
+                Kind::Claim => {
+                    let api: Api<Claim> = Api::namespaced(client.clone(), key.namespace());
+                    let answer = async {
+                        if status {
+                            api.patch_status(name, &params, &patch).await
+                        } else {
+                            api.patch(name, &params, &patch).await
+                        }
+                    };
+                    limited("patch", key, answer).await.map(|claim| Some(Object::from(claim)))
+                }
+                Kind::Pod => {
+                    let api: Api<Pod> = Api::namespaced(client.clone(), key.namespace());
+                    let answer = api.patch_status(name, &params, &patch);
+                    limited("patch", key, answer).await.map(|pod| Some(Object::from(pod)))
+                }
+                Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => Ok(None),
+            }
+        }
+        Request::Bind { node } => bind(client, key, before, &node).await.map(|()| write.apply(before)),
+        Request::Delete { uid, resource_version } => {
+            let api: Api<Volume> = Api::all(client.clone());
+            let preconditions = Some(Preconditions { uid, resource_version });
+            let params = DeleteParams { preconditions, ..DeleteParams::default() };
+            limited("delete", key, api.delete(key.name(), &params)).await.map(|_| None)
+        }
+    }
+}
+
+/// Places a pod. The answer carries no pod: the watch shows its new version.
+async fn bind(client: &Client, key: &Key, before: &Object, node: &str) -> Result<(), Error> {
+    let meta = before.metadata();
+    let binding = json!({
+        "apiVersion": "v1", "kind": "Binding",
+        "metadata": {"name": key.name(), "namespace": key.namespace(), "uid": meta.uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    });
+    let api: Api<Pod> = Api::namespaced(client.clone(), key.namespace());
+    let params = PostParams::default();
+    let request = api.create_subresource::<_, serde_json::Value>("binding", key.name(), &params, &binding);
+    limited("bind", key, request).await.map(|_| ())
+}
+
+/// Asks the API server for an object; `None` when there is none.
+///
+/// # Errors
+/// When the server does not answer, or answers otherwise.
+pub async fn read(client: &Client, key: &Key) -> Result<Option<Object>, Error> {
+    match key.kind() {
+        Kind::Claim => {
+            let api: Api<Claim> = Api::namespaced(client.clone(), key.namespace());
+            limited("get", key, api.get_opt(key.name())).await.map(|claim| claim.map(Object::from))
+        }
+        Kind::Volume => {
+            let api: Api<Volume> = Api::all(client.clone());
+            limited("get", key, api.get_opt(key.name())).await.map(|volume| volume.map(Object::from))
+        }
+        Kind::Pod | Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => Ok(None),
+    }
+}

@@ -1,0 +1,125 @@
+//! The keys that are to be looked at: now, or later.
+//!
+//! First come, first served within a kind; a volume goes before the claims that may want it, a claim before the
+//! pods that use it. A key is queued once. Answers to upstream's work queues and their rate limiter.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::cluster::{Key, Kind};
+
+/// How long a key waits after failing once; each further failure doubles it.
+const FIRST_BACKOFF: Duration = Duration::from_millis(10);
+/// How long a key waits at most.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+
+/// The queue.
+#[derive(Debug, Default)]
+pub struct Queue {
+    ready: BTreeMap<Kind, VecDeque<Key>>,
+    queued: BTreeSet<Key>,
+    later: BTreeSet<(Instant, Key)>,
+    failures: BTreeMap<Key, u32>,
+}
+
+impl Queue {
+    /// Queues a key behind the others of its kind.
+    pub fn push(&mut self, key: &Key) {
+        if self.queued.insert(key.clone()) {
+            self.ready.entry(key.kind()).or_default().push_back(key.clone());
+        }
+    }
+
+    /// Queues a key before the others of its kind.
+    pub fn push_front(&mut self, key: &Key) {
+        let keys = self.ready.entry(key.kind()).or_default();
+        if !self.queued.insert(key.clone()) {
+            keys.retain(|queued| queued != key);
+        }
+        keys.push_front(key.clone());
+    }
+
+    /// Queues a key when `at` has come.
+    pub fn push_at(&mut self, key: &Key, at: Instant) {
+        self.later.insert((at, key.clone()));
+    }
+
+    /// Queues a key after a pause that grows with each failure in a row; returns the pause.
+    pub fn retry(&mut self, key: &Key, now: Instant) -> Duration {
+        let failures = self.failures.entry(key.clone()).or_default();
+        let pause = FIRST_BACKOFF.saturating_mul(1 << (*failures).min(16)).min(LONGEST_BACKOFF);
+        *failures = failures.saturating_add(1);
+        self.push_at(key, now + pause);
+        pause
+    }
+
+    /// Forgets the failures of a key.
+    pub fn succeeded(&mut self, key: &Key) {
+        self.failures.remove(key);
+    }
+
+    /// The next key to look at.
+    pub fn pop(&mut self, now: Instant) -> Option<Key> {
+        while let Some((at, _)) = self.later.first()
+            && *at <= now
+            && let Some((_, key)) = self.later.pop_first()
+        {
+            self.push(&key);
+        }
+        let key = self.ready.values_mut().find_map(VecDeque::pop_front)?;
+        self.queued.remove(&key);
+        Some(key)
+    }
+
+    /// When the next key that waits is due.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        self.later.first().map(|(at, _)| *at)
+    }
+
+    /// The number of keys that are ready.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queued.len()
+    }
+
+    /// Whether no key is ready.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queued.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn volumes_go_first_and_each_key_once() {
+        let mut queue = Queue::default();
+        let (claim, first, second) = (Key::claim("a", "c"), Key::volume("v2"), Key::volume("v1"));
+        for key in [&claim, &first, &second, &claim, &first] {
+            queue.push(key);
+        }
+        queue.push_front(&second);
+        let now = Instant::now();
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(now)).collect();
+        assert_eq!(order, [second, first, claim]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_double_up_to_a_minute_and_start_again_after_a_success() {
+        let mut queue = Queue::default();
+        let (key, now) = (Key::volume("v"), Instant::now());
+        let pauses: Vec<u64> = (0..15).map(|_| queue.retry(&key, now).as_millis() as u64).collect();
+        assert_eq!(pauses[..4], [10, 20, 40, 80]);
+        assert_eq!(pauses[14], 60_000);
+        assert_eq!(queue.due(), Some(now + Duration::from_millis(10)));
+        assert_eq!(queue.pop(now), None);
+        assert_eq!(queue.pop(now + Duration::from_millis(10)), Some(key.clone()));
+        queue.succeeded(&key);
+        assert_eq!(queue.retry(&key, now), Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,165 @@
+//! The loop: watch, decide, hand out, take back.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::stream::{FuturesUnordered, StreamExt};
+use kube::Client;
+use tokio::time::Instant;
+
+use super::decider::{Counts, Decider, Job, Roles};
+use super::error::Error;
+use super::events::{self, EventSink};
+use super::execute::{self, Outcome};
+use super::watch::{Change, watch};
+use crate::cluster::{Cluster, Kind};
+use crate::decide::Settings;
+
+/// How the loop runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What decisions may take for granted.
+    pub settings: Settings,
+    /// Whose decisions are made.
+    pub roles: Roles,
+    /// How many jobs may be under way at once.
+    pub executors: usize,
+    /// How long jobs that are under way may take to end after the loop is told to stop.
+    pub drain: Duration,
+}
+
+impl Options {
+    /// The controller, with upstream's settings.
+    #[must_use]
+    pub fn controller() -> Self {
+        Options {
+            settings: Settings::default(),
+            roles: Roles::controller(),
+            executors: 64,
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What a loop has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Decisions and what became of them.
+    pub counts: Counts,
+    /// Writes that the API server took.
+    pub writes: u64,
+    /// Events that were dropped.
+    pub events_dropped: u64,
+}
+
+/// The kinds that the roles look at.
+#[must_use]
+pub fn kinds(roles: &Roles) -> Vec<Kind> {
+    let mut kinds = vec![Kind::Class, Kind::Volume, Kind::Claim, Kind::Pod];
+    if roles.scheduler.is_some() {
+        kinds.extend([Kind::Node, Kind::CsiNode, Kind::CsiDriver, Kind::Capacity]);
+    }
+    kinds
+}
+
+/// Runs until `stop`, then lets the jobs that are under way end. Returns what was done, with the cluster as it
+/// was last known.
+///
+/// # Errors
+/// None today: trouble with a watch is logged and the watch tries again.
+pub async fn run(
+    client: Client,
+    options: Options,
+    stop: impl Future<Output = ()>,
+) -> Result<(Stats, Cluster), Error> {
+    let (sink, poster) = events::channel(client.clone());
+    let work = decide_and_perform(client, options, sink, stop);
+    // The poster ends when the work has ended and dropped its sink.
+    let (done, ()) = futures::future::join(work, poster.run()).await;
+    Ok(done)
+}
+
+async fn decide_and_perform(
+    client: Client,
+    options: Options,
+    sink: EventSink,
+    stop: impl Future<Output = ()>,
+) -> (Stats, Cluster) {
+    let kinds = kinds(&options.roles);
+    let mut unlisted: BTreeSet<Kind> = kinds.iter().copied().collect();
+    let mut watches = watch(&client, &kinds);
+    let mut decider = Decider::new(options.settings, options.roles.clone());
+    let mut jobs = FuturesUnordered::new();
+    let mut stats = Stats::default();
+    let perform = |job: Job| {
+        let (client, sink) = (client.clone(), sink.clone());
+        async move { (job.id, execute::perform(&client, &sink, job).await) }
+    };
+    tokio::pin!(stop);
+    loop {
+        // Decisions before every kind has been listed would rest on half of the cluster.
+        while unlisted.is_empty()
+            && jobs.len() < options.executors
+            && let Some(job) = decider.next(Instant::now())
+        {
+            jobs.push(perform(job));
+        }
+        for event in decider.take_events() {
+            sink.send(&event, decider.cluster().object(&event.regarding));
+        }
+        let due = decider.due();
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            Some((id, outcome)) = jobs.next() => {
+                stats.writes += outcome.writes;
+                if let Some(job) = decider.finish(id, outcome, Instant::now()) {
+                    jobs.push(perform(job));
+                }
+            }
+            Some(change) = watches.next() => take(&mut decider, &mut unlisted, change),
+            () = until(due), if unlisted.is_empty() && jobs.len() < options.executors => {}
+        }
+    }
+    drain(&mut decider, &mut stats, jobs, options.drain).await;
+    stats.counts = decider.counts();
+    stats.events_dropped = sink.dropped();
+    (stats, decider.cluster().clone())
+}
+
+fn take(decider: &mut Decider, unlisted: &mut BTreeSet<Kind>, change: Change) {
+    match change {
+        Change::Show(object) => decider.show(object),
+        Change::Gone(key) => decider.gone(&key),
+        Change::Listed(kind, keys) => {
+            decider.listed(kind, &keys);
+            unlisted.remove(&kind);
+        }
+        Change::Trouble(kind, error) => tracing::warn!(kind = kind.as_str(), %error, "watch"),
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Lets the jobs that are under way end, but starts none that follow from them.
+async fn drain(
+    decider: &mut Decider,
+    stats: &mut Stats,
+    mut jobs: FuturesUnordered<impl Future<Output = (u64, Outcome)>>,
+    limit: Duration,
+) {
+    let drained = tokio::time::timeout(limit, async {
+        while let Some((id, outcome)) = jobs.next().await {
+            stats.writes += outcome.writes;
+            let _follows = decider.finish(id, outcome, Instant::now());
+        }
+    });
+    if drained.await.is_err() {
+        tracing::warn!(?limit, "jobs were still under way when the time to stop was over");
+    }
+}

@@ -1,0 +1,353 @@
+//! What we know of the cluster: the objects that watches showed, what our own writes are about to make of them,
+//! and the indexes that make decisions cheap.
+//!
+//! [`Cluster`] is the only state that decisions read. It never decides, never waits and never talks to anybody:
+//! the same sequence of calls gives the same state. It answers to upstream's informers together with the
+//! controller's own cache (`storeObjectUpdate`) and the scheduler's assume cache.
+
+pub mod key;
+mod object;
+pub mod store;
+pub mod usage;
+pub mod volumes;
+pub mod waiting;
+pub mod wake;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::objects::{
+    Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume, claim, namespace, pod, volume,
+};
+
+pub use key::{Key, Kind};
+pub use object::Object;
+pub use wake::Wakes;
+
+/// Where a pod is about to run, while its volumes are being bound. It lives in memory only: after a restart
+/// the reservations on volumes and claims lead to the same node again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assumption {
+    /// The node that was chosen.
+    pub node: Arc<str>,
+    /// The volumes that were reserved for the pod's claims: (claim, volume).
+    pub bindings: Vec<(Key, Key)>,
+    /// The claims whose volumes are to be provisioned for the node.
+    pub provisions: Vec<Key>,
+}
+
+/// Everything that decisions look at.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    store: store::Store,
+    free_volumes: volumes::FreeVolumes,
+    waiting_claims: waiting::WaitingClaims,
+    volumes_by_claim: Relation,
+    claims_by_volume: Relation,
+    pods_by_claim: Relation,
+    unbound_by_class: Relation,
+    usage: usage::NodeUsage,
+    assumptions: BTreeMap<Key, Assumption>,
+    with_anti_affinity: BTreeSet<Key>,
+}
+
+/// An index from one key to many.
+#[derive(Clone, Debug, Default)]
+struct Relation(BTreeMap<Key, BTreeSet<Key>>);
+
+impl Relation {
+    fn add(&mut self, from: Key, to: &Key) {
+        self.0.entry(from).or_default().insert(to.clone());
+    }
+
+    fn remove(&mut self, from: &Key, to: &Key) {
+        if let Some(set) = self.0.get_mut(from) {
+            set.remove(to);
+            if set.is_empty() {
+                self.0.remove(from);
+            }
+        }
+    }
+
+    fn of(&self, from: &Key) -> impl Iterator<Item = &Key> {
+        self.0.get(from).into_iter().flatten()
+    }
+}
+
+fn has_anti_affinity(pod: &Pod) -> bool {
+    let affinity = pod.spec.as_ref().and_then(|s| s.affinity.as_ref());
+    affinity.is_some_and(|a| a.pod_anti_affinity.is_some())
+}
+
+impl Cluster {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Cluster::default()
+    }
+
+    /// A watch, or the answer to a write, shows an object. An older version than the known one changes nothing.
+    pub fn show(&mut self, object: Object) -> Wakes {
+        self.change(&object.key(), |store, key| {
+            store.show(key, object);
+        })
+    }
+
+    /// A watch says that an object is gone.
+    pub fn gone(&mut self, key: &Key) -> Wakes {
+        self.change(key, store::Store::gone)
+    }
+
+    /// Lays what a planned write is about to make of an object over what is known of it.
+    pub fn assume(&mut self, object: Object) -> Wakes {
+        self.change(&object.key(), |store, key| store.assume(key, object))
+    }
+
+    /// Takes the assumed state of an object away again.
+    pub fn restore(&mut self, key: &Key) -> Wakes {
+        self.change(key, store::Store::restore)
+    }
+
+    /// Takes the assumed state of an object away and, in the same step, the answer to the write over.
+    pub fn confirm(&mut self, key: &Key, answer: Option<Object>) -> Wakes {
+        self.change(key, |store, key| {
+            if let Some(answer) = answer {
+                store.show(key, answer);
+            }
+            store.restore(key);
+        })
+    }
+
+    /// Takes note of where a pod is about to run, or, with `None`, that it is not.
+    pub fn set_assumption(&mut self, pod: &Key, assumption: Option<Assumption>) {
+        let object = self.store.get(pod).cloned();
+        if let Some(object) = &object {
+            self.relate(pod, object, false);
+        }
+        match assumption {
+            Some(assumption) => self.assumptions.insert(pod.clone(), assumption),
+            None => self.assumptions.remove(pod),
+        };
+        if let Some(object) = &object {
+            self.relate(pod, object, true);
+        }
+    }
+
+    /// Makes one change to the store, keeps the indexes true, and says who ought to look again.
+    fn change(&mut self, key: &Key, change: impl FnOnce(&mut store::Store, &Key)) -> Wakes {
+        let before = self.store.get(key).cloned();
+        change(&mut self.store, key);
+        let after = self.store.get(key).cloned();
+        if before == after {
+            return Wakes::default();
+        }
+        if let Some(before) = &before {
+            self.relate(key, before, false);
+        }
+        if after.is_none() {
+            self.assumptions.remove(key);
+        }
+        if let Some(after) = &after {
+            self.relate(key, after, true);
+        }
+        wake::wakes(self, key, before.as_ref(), after.as_ref())
+    }
+
+    /// Adds an object to the indexes, or takes it out.
+    fn relate(&mut self, key: &Key, object: &Object, add: bool) {
+        let set = |relation: &mut Relation, from: Key| {
+            if add { relation.add(from, key) } else { relation.remove(&from, key) }
+        };
+        match object {
+            Object::Volume(o) => {
+                if let Some(reference) = volume::claim_ref(o) {
+                    let (namespace, name) = volume::referred(reference);
+                    set(&mut self.volumes_by_claim, Key::claim(namespace, name));
+                }
+                if add { self.free_volumes.add(key, o) } else { self.free_volumes.remove(key, o) }
+            }
+            Object::Claim(o) => {
+                if !claim::volume_name(o).is_empty() {
+                    set(&mut self.claims_by_volume, Key::volume(claim::volume_name(o)));
+                }
+                if !claim::is_bind_completed(o) {
+                    set(&mut self.unbound_by_class, Key::class(claim::class(o)));
+                }
+                if add { self.waiting_claims.add(key, o) } else { self.waiting_claims.remove(key, o) }
+            }
+            Object::Pod(o) => {
+                for used in pod::claims(o) {
+                    set(&mut self.pods_by_claim, Key::claim(namespace(&o.metadata), &used.claim));
+                }
+                if add && has_anti_affinity(o) {
+                    self.with_anti_affinity.insert(key.clone());
+                } else if !add {
+                    self.with_anti_affinity.remove(key);
+                }
+                let node = self.node_of(key, o).map(str::to_owned);
+                if let Some(node) = node.filter(|_| !pod::is_finished(o)) {
+                    if add { self.usage.add(&node, key, o) } else { self.usage.remove(&node, key, o) }
+                }
+            }
+            Object::Class(_)
+            | Object::Node(_)
+            | Object::CsiNode(_)
+            | Object::CsiDriver(_)
+            | Object::Capacity(_) => {}
+        }
+    }
+
+    /// The node that a pod is on or about to be on.
+    #[must_use]
+    pub fn node_of<'a>(&'a self, key: &Key, pod: &'a Pod) -> Option<&'a str> {
+        let bound = pod::node_name(pod);
+        if bound.is_empty() { self.assumptions.get(key).map(|a| &*a.node) } else { Some(bound) }
+    }
+}
+
+/// Questions; each is answered as of the newest known version, with what is assumed on top.
+impl Cluster {
+    /// Any object.
+    #[must_use]
+    pub fn object(&self, key: &Key) -> Option<&Object> {
+        self.store.get(key)
+    }
+
+    /// An object as the API server last showed it, without what is assumed.
+    #[must_use]
+    pub fn known(&self, key: &Key) -> Option<&Object> {
+        self.store.known(key)
+    }
+
+    /// The keys of all objects of a kind that the API server has shown.
+    pub fn known_keys(&self, kind: Kind) -> impl Iterator<Item = &Key> {
+        self.store.known_keys(kind)
+    }
+
+    /// A claim.
+    #[must_use]
+    pub fn claim(&self, key: &Key) -> Option<&Arc<Claim>> {
+        self.store.get(key)?.as_claim()
+    }
+
+    /// A volume.
+    #[must_use]
+    pub fn volume(&self, key: &Key) -> Option<&Arc<Volume>> {
+        self.store.get(key)?.as_volume()
+    }
+
+    /// A pod.
+    #[must_use]
+    pub fn pod(&self, key: &Key) -> Option<&Arc<Pod>> {
+        self.store.get(key)?.as_pod()
+    }
+
+    /// A class by name.
+    #[must_use]
+    pub fn class(&self, name: &str) -> Option<&Arc<Class>> {
+        self.store.get(&Key::class(name))?.as_class()
+    }
+
+    /// A node by name.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&Arc<Node>> {
+        self.store.get(&Key::node(name))?.as_node()
+    }
+
+    /// The `CSINode` of a node.
+    #[must_use]
+    pub fn csi_node(&self, name: &str) -> Option<&Arc<CsiNode>> {
+        self.store.get(&Key::new(Kind::CsiNode, "", name))?.as_csi_node()
+    }
+
+    /// A `CSIDriver` by name.
+    #[must_use]
+    pub fn csi_driver(&self, name: &str) -> Option<&Arc<CsiDriver>> {
+        self.store.get(&Key::new(Kind::CsiDriver, "", name))?.as_csi_driver()
+    }
+
+    /// All classes, by name.
+    pub fn classes(&self) -> impl Iterator<Item = &Arc<Class>> {
+        self.store.of_kind(Kind::Class).filter_map(Object::as_class)
+    }
+
+    /// All volumes, by name.
+    pub fn volumes(&self) -> impl Iterator<Item = &Arc<Volume>> {
+        self.store.of_kind(Kind::Volume).filter_map(Object::as_volume)
+    }
+
+    /// All claims, by namespace and name.
+    pub fn claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
+        self.store.of_kind(Kind::Claim).filter_map(Object::as_claim)
+    }
+
+    /// All pods, by namespace and name.
+    pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.store.of_kind(Kind::Pod).filter_map(Object::as_pod)
+    }
+
+    /// All pods with their keys, by namespace and name.
+    pub fn keyed_pods(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
+        self.store.keyed(Kind::Pod).filter_map(|(key, object)| Some((key, object.as_pod()?)))
+    }
+
+    /// The pods that want to be away from other pods.
+    pub fn pods_with_anti_affinity(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
+        self.with_anti_affinity.iter().filter_map(|key| Some((key, self.pod(key)?)))
+    }
+
+    /// All nodes, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.store.of_kind(Kind::Node).filter_map(Object::as_node)
+    }
+
+    /// All storage capacities, by namespace and name.
+    pub fn capacities(&self) -> impl Iterator<Item = &Arc<Capacity>> {
+        self.store.of_kind(Kind::Capacity).filter_map(Object::as_capacity)
+    }
+
+    /// The volumes that are nobody's.
+    #[must_use]
+    pub fn free_volumes(&self) -> &volumes::FreeVolumes {
+        &self.free_volumes
+    }
+
+    /// The claims that wait for any volume.
+    #[must_use]
+    pub fn waiting_claims(&self) -> &waiting::WaitingClaims {
+        &self.waiting_claims
+    }
+
+    /// The volumes whose `claimRef` names a claim, whatever uid it has, by name.
+    pub fn volumes_for(&self, claim: &Key) -> impl Iterator<Item = (&Key, &Arc<Volume>)> {
+        self.volumes_by_claim.of(claim).filter_map(|key| Some((key, self.volume(key)?)))
+    }
+
+    /// The pods that use a claim, by name.
+    pub fn pods_using(&self, claim: &Key) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
+        self.pods_by_claim.of(claim).filter_map(|key| Some((key, self.pod(key)?)))
+    }
+
+    /// What is in use on a node; `None` when nothing is.
+    #[must_use]
+    pub fn in_use(&self, node: &str) -> Option<&usage::InUse> {
+        self.usage.on(node)
+    }
+
+    /// Where a pod is about to run.
+    #[must_use]
+    pub fn assumption(&self, pod: &Key) -> Option<&Assumption> {
+        self.assumptions.get(pod)
+    }
+
+    /// Every pod that is about to run somewhere.
+    pub fn assumptions(&self) -> impl Iterator<Item = (&Key, &Assumption)> {
+        self.assumptions.iter()
+    }
+
+    /// The default class, if there is one.
+    #[must_use]
+    pub fn default_class(&self) -> Option<&Class> {
+        crate::objects::class::default_of(self.classes().map(AsRef::as_ref))
+    }
+}

@@ -1,0 +1,65 @@
+//! Placing pods: which node, and which volumes there.
+//!
+//! One decision does what upstream does in `PreFilter`, `Filter`, `Score` and `Reserve`: [`claims`] sorts the
+//! pod's claims, [`fit`] and [`find`] look at each node, [`score`] chooses among those that fit, and [`place`]
+//! reserves. While the volumes are being bound, [`check`] is the decision at every change ("PreBind"). Nothing
+//! here waits or polls. Answers to the scheduler's `VolumeBinding` plugin and to the plugins beside it that a user
+//! would miss; preemption, topology spread constraints and volume limits are out of its scope.
+
+pub mod affinity;
+pub mod capacity;
+pub mod check;
+pub mod claims;
+pub mod find;
+pub mod fit;
+pub mod place;
+pub mod score;
+
+use crate::cluster::{Cluster, Key};
+use crate::decide::reason::PodReason;
+use crate::decide::{Action, Plan, Reason, Settings};
+use crate::objects::{Pod, is_deleting, pod};
+
+/// Which pods are scheduled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pods {
+    /// All that are on no node.
+    All,
+    /// Those that name this scheduler.
+    Naming(String),
+}
+
+impl Pods {
+    fn include(&self, pod: &Pod) -> bool {
+        match self {
+            Pods::All => true,
+            Pods::Naming(name) => {
+                let named = pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
+                named.unwrap_or("default-scheduler") == name
+            }
+        }
+    }
+}
+
+/// Decides about a pod.
+#[must_use]
+pub fn schedule(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) -> Plan {
+    let Some(pod) = cluster.pod(key) else { return Plan::nothing(Reason::Gone) };
+    let pending = pod::node_name(pod).is_empty() && !pod::is_finished(pod) && !is_deleting(&pod.metadata);
+    if !pending || !pods.include(pod) {
+        let mut plan = Plan::nothing(Reason::Pod(PodReason::NotPending { pod: key.clone() }));
+        if cluster.assumption(key).is_some() {
+            plan.actions.push(Action::Forget(key.clone()));
+        }
+        return plan;
+    }
+    let gates = pod.spec.as_ref().and_then(|s| s.scheduling_gates.as_deref()).unwrap_or_default();
+    if !gates.is_empty() {
+        let gates = gates.iter().map(|gate| gate.name.clone()).collect();
+        return Plan::nothing(Reason::Pod(PodReason::Gated { pod: key.clone(), gates }));
+    }
+    match cluster.assumption(key) {
+        Some(assumption) => check::check(cluster, key, pod, assumption),
+        None => place::place(cluster, settings, key, pod),
+    }
+}

@@ -1,0 +1,159 @@
+//! Choosing a node for a pod, and reserving there what its claims get.
+//!
+//! Answers to upstream's scheduling cycle: `PreFilter`, `Filter`, `Score`, `Reserve` and the writes of `PreBind`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::affinity::Near;
+use super::capacity::Debits;
+use super::claims::{self, PodClaims};
+use super::find::{self, Failure, PodVolumes};
+use super::fit::{self, Wanted};
+use super::{check, score};
+use crate::cluster::{Assumption, Cluster, Key, Object};
+use crate::decide::reason::PodReason;
+use crate::decide::write::ClaimIdentity;
+use crate::decide::{Action, Event, Plan, Reason, Settings, Write};
+use crate::objects::{Node, Pod, name};
+
+/// Why each node does not fit, or what the pod gets on those that do.
+pub struct Survey {
+    /// The nodes that fit.
+    pub fitting: Vec<(String, PodVolumes)>,
+    /// The others, each with its reasons.
+    pub unfit: Vec<PodReason>,
+}
+
+/// Looks at every node.
+///
+/// # Errors
+/// Why the pod can be on no node at all.
+pub fn survey(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Pod) -> Result<Survey, Reason> {
+    let claims = claims::sort(cluster, key, pod)?;
+    let mut survey = Survey { fitting: Vec::new(), unfit: Vec::new() };
+    let (wanted, near, debits) = (Wanted::of(pod), Near::of(cluster, key, pod), Debits::of(cluster, key));
+    let exclusive = fit::exclusive_claim_in_use(cluster, key, pod);
+    for node in cluster.nodes() {
+        let unfit = |why: String, fix: Option<String>| PodReason::Node {
+            pod: key.clone(),
+            node: name(&node.metadata).to_owned(),
+            why,
+            fix,
+        };
+        if let Err(fit::Unfit { why, fix }) = wanted.fits(cluster, node) {
+            survey.unfit.push(unfit(why, fix));
+            continue;
+        }
+        if let Some((claim, holder)) = &exclusive {
+            let why = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
+            let fix = format!("claim {} is used by pod {}", claim.path(), holder.path());
+            survey.unfit.push(unfit(why.to_owned(), Some(fix)));
+            continue;
+        }
+        match find::find(cluster, settings, &claims, node, &debits) {
+            Ok(volumes) => match near.allows(node) {
+                Ok(()) => survey.fitting.push((name(&node.metadata).to_owned(), volumes)),
+                Err(fit::Unfit { why, fix }) => survey.unfit.push(unfit(why, fix)),
+            },
+            Err(Failure::Claim(reason)) => return Err(reason),
+            Err(Failure::Conflicts(conflicts)) => {
+                for conflict in conflicts {
+                    survey.unfit.push(unfit(conflict.as_str().to_owned(), fix_of(conflict, node, &claims)));
+                }
+            }
+        }
+    }
+    Ok(survey)
+}
+
+fn fix_of(conflict: find::Conflict, node: &Node, claims: &PodClaims) -> Option<String> {
+    let node = name(&node.metadata);
+    let delayed = claims.delayed.iter().map(|(key, _)| key.path()).collect::<Vec<_>>().join(", ");
+    match conflict {
+        find::Conflict::NodeAffinity => None,
+        find::Conflict::NoVolume => Some(format!("offer a volume for {delayed} that node {node} can reach")),
+        find::Conflict::NoSpace => {
+            Some(format!("free storage for {delayed} at node {node}, or request less"))
+        }
+        find::Conflict::VolumeMissing => Some("recreate the claim whose volume is gone".to_owned()),
+    }
+}
+
+/// Decides where the pod goes.
+#[must_use]
+pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) -> Plan {
+    let nodes = cluster.nodes().count();
+    if nodes == 0 {
+        let reason = Reason::Pod(PodReason::NoNodes { pod: key.clone() });
+        let message = reason.to_string();
+        return unschedulable(key, pod, reason, message);
+    }
+    let survey = match survey(cluster, settings, key, pod) {
+        Ok(survey) => survey,
+        Err(reason) => {
+            let message = format!("0/{nodes} nodes are available: {reason}.");
+            return unschedulable(key, pod, reason, message);
+        }
+    };
+    let best = survey.fitting.into_iter().min_by_key(|(node, volumes)| score::rank(cluster, node, volumes));
+    match best {
+        Some((node, volumes)) => reserve(cluster, key, pod, node, volumes),
+        None => {
+            let message = format!("0/{nodes} nodes are available: {}.", histogram(&survey.unfit));
+            // One of the nodes stands for all; `survey` has the others.
+            let reason = survey.unfit.into_iter().next().unwrap_or(PodReason::NoNodes { pod: key.clone() });
+            unschedulable(key, pod, Reason::Pod(reason), message)
+        }
+    }
+}
+
+/// How many nodes are refused for each reason, in upstream's form.
+fn histogram(unfit: &[PodReason]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for reason in unfit {
+        if let PodReason::Node { why, .. } = reason {
+            *counts.entry(why).or_default() += 1;
+        }
+    }
+    let mut parts: Vec<String> = counts.iter().map(|(why, count)| format!("{count} {why}")).collect();
+    parts.sort_unstable();
+    parts.join(", ")
+}
+
+fn unschedulable(key: &Key, pod: &Arc<Pod>, reason: Reason, message: String) -> Plan {
+    let mut plan = Plan::nothing(reason);
+    let write = Write::SetPodUnschedulable { pod: key.clone(), message: message.clone() };
+    plan.write(&Object::Pod(pod.clone()), write);
+    plan.emit(Event::warning(key, "FailedScheduling", message));
+    plan.actions.push(Action::Park(key.clone()));
+    plan
+}
+
+/// Reserves what the claims get on the node; when there is nothing to wait for, the pod is placed at once.
+fn reserve(cluster: &Cluster, key: &Key, pod: &Arc<Pod>, node: String, volumes: PodVolumes) -> Plan {
+    if volumes.bindings.is_empty() && volumes.provisions.is_empty() {
+        return check::bind(key, pod, &node);
+    }
+    let mut plan =
+        Plan::nothing(Reason::Pod(PodReason::BindingVolumes { pod: key.clone(), node: node.clone() }));
+    let assumption = Assumption {
+        node: node.as_str().into(),
+        bindings: volumes.bindings.clone(),
+        provisions: volumes.provisions.clone(),
+    };
+    plan.actions.push(Action::Assume(key.clone(), assumption));
+    for (claim, volume) in &volumes.bindings {
+        if let (Some(identity), Some(object)) = (cluster.claim(claim), cluster.object(volume)) {
+            let claim = ClaimIdentity::of(identity);
+            plan.write(object, Write::ReserveVolume { volume: volume.clone(), claim });
+        }
+    }
+    for claim in &volumes.provisions {
+        if let Some(object) = cluster.object(claim) {
+            plan.write(object, Write::SelectNode { claim: claim.clone(), node: Some(node.clone()) });
+        }
+    }
+    plan.actions.push(Action::Enqueue(key.clone()));
+    plan
+}

@@ -1,0 +1,49 @@
+//! CSI migration annotations and the finalizers that depend on them.
+//!
+//! Answers to upstream's `updateClaimMigrationAnnotations`, `updateVolumeMigrationAnnotationsAndFinalizers` and
+//! `modifyDeletionFinalizers`.
+
+use crate::cluster::Object;
+use crate::decide::{Plan, Write};
+use crate::objects::{Claim, Volume, annotations, translation, volume};
+
+/// The finalizer that external provisioners put on their volumes.
+const EXTERNAL_FINALIZER: &str = "external-provisioner.volume.kubernetes.io/finalizer";
+
+/// Adds the write that corrects the claim's annotation, if it is not right; returns the claim as it will be.
+pub fn anneal_claim(plan: &mut Plan, object: &Object, claim: &Claim) -> Object {
+    let migrated_to = translation::annealed_claim(&claim.metadata);
+    plan.write(object, Write::AnnealClaim { claim: object.key(), migrated_to })
+}
+
+/// Adds the write that corrects the volume's annotation and finalizers, if they are not right; returns the volume
+/// as it will be.
+pub fn anneal_volume(plan: &mut Plan, object: &Object, volume: &Volume) -> Object {
+    let migrated_to = translation::annealed_volume(&volume.metadata);
+    let finalizers = finalizers(volume);
+    plan.write(object, Write::AnnealVolume { volume: object.key(), migrated_to, finalizers })
+}
+
+/// The finalizers that the volume should have: one that an in-tree plugin made and that is to be deleted is kept
+/// until its storage is gone.
+#[must_use]
+pub fn finalizers(volume: &Volume) -> Vec<String> {
+    let mut finalizers = volume.metadata.finalizers.clone().unwrap_or_default();
+    let Some(provisioner) = volume::provisioned_by(volume) else { return finalizers };
+    if translation::driver_of(provisioner).is_some() {
+        finalizers.retain(|f| f != annotations::IN_TREE_FINALIZER);
+        return finalizers;
+    }
+    if !provisioner.starts_with(annotations::IN_TREE_PREFIX) {
+        return finalizers;
+    }
+    let policy = volume::reclaim_policy(volume);
+    let has = finalizers.iter().any(|f| f == annotations::IN_TREE_FINALIZER);
+    if policy == volume::DELETE && !has {
+        finalizers.push(annotations::IN_TREE_FINALIZER.to_owned());
+    } else if policy == volume::RETAIN || policy == volume::RECYCLE {
+        finalizers.retain(|f| f != annotations::IN_TREE_FINALIZER);
+    }
+    finalizers.retain(|f| f != EXTERNAL_FINALIZER);
+    finalizers
+}

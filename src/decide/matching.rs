@@ -1,0 +1,290 @@
+//! Which volume a claim gets, and why the others do not fit.
+//!
+//! [`judge`] is the one rule: matching keeps the volumes that it lets pass and takes the least, explaining prints
+//! what it says of the others. Cost: [`find`] asks the index for the least volume of each set of access modes, so
+//! it looks at no volume that another is better than, unless a selector refuses the better ones. Answers to
+//! upstream's `FindMatchingVolume` and `findByClaim`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::cluster::volumes::ModeSet;
+use crate::cluster::{Cluster, Key};
+use crate::decide::{Reason, Settings};
+use crate::objects::topology::Labels;
+use crate::objects::{Claim, Volume, claim, is_deleting, name, topology, volume};
+
+/// Why a volume is not for a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// It is reserved for, or bound to, another claim.
+    ClaimedByOther {
+        /// `NAMESPACE/NAME` of the other claim.
+        other: String,
+        /// Whether the names agree and only the uid differs: the claim was deleted and made anew.
+        same_name: bool,
+    },
+    /// It is smaller than the request.
+    TooSmall {
+        /// What it holds.
+        capacity: String,
+        /// What is requested.
+        requested: String,
+    },
+    /// One is a block device, the other a file system.
+    Mode {
+        /// The volume's.
+        volume: String,
+        /// The claim's.
+        claim: String,
+    },
+    /// The `VolumeAttributesClass` differs.
+    AttributesClass {
+        /// The volume's.
+        volume: String,
+        /// The claim's.
+        claim: String,
+    },
+    /// It is being deleted.
+    BeingDeleted,
+    /// It is not Available.
+    Phase {
+        /// The phase it is in.
+        phase: String,
+    },
+    /// The claim's selector does not match its labels.
+    Selector,
+    /// It is of another class.
+    Class {
+        /// The volume's.
+        volume: String,
+        /// The claim's.
+        claim: String,
+    },
+    /// It cannot be reached from the node.
+    NodeAffinity {
+        /// The node.
+        node: String,
+    },
+    /// It does not offer an access mode that the claim asks for.
+    AccessModes {
+        /// The volume's.
+        volume: Vec<String>,
+        /// The claim's.
+        claim: Vec<String>,
+    },
+}
+
+/// What a volume is judged for: a claim, and on the scheduler's path a node.
+#[derive(Clone, Copy, Debug)]
+pub struct For<'a> {
+    /// The claim.
+    pub claim: &'a Claim,
+    /// The node's name and labels.
+    pub node: Option<(&'a str, Option<&'a Labels>)>,
+    /// Whether `VolumeAttributesClass` takes part.
+    pub attributes_class: bool,
+}
+
+/// What holds for any volume of the claim, also for one that is reserved for it.
+fn judge_always(volume: &Volume, wanted: &For) -> Result<(), Mismatch> {
+    let claim = wanted.claim;
+    if let Some(reference) = volume::claim_ref(volume)
+        && !volume::is_for(volume, claim)
+    {
+        let (namespace, other) = volume::referred(reference);
+        let same_name = (namespace, other)
+            == (crate::objects::namespace(&claim.metadata), crate::objects::name(&claim.metadata));
+        return Err(Mismatch::ClaimedByOther { other: format!("{namespace}/{other}"), same_name });
+    }
+    if volume::capacity(volume) < claim::requested(claim) {
+        let capacity = volume::capacity_text(volume).to_owned();
+        return Err(Mismatch::TooSmall { capacity, requested: claim::requested_text(claim).to_owned() });
+    }
+    if volume::mode(volume) != claim::mode(claim) {
+        let (volume, claim) = (volume::mode(volume).to_owned(), claim::mode(claim).to_owned());
+        return Err(Mismatch::Mode { volume, claim });
+    }
+    let (of_volume, of_claim) = (volume::attributes_class(volume), claim::attributes_class(claim));
+    // With the feature off no volume that has such a class is given to anybody.
+    let refused = if wanted.attributes_class { of_volume != of_claim } else { !of_volume.is_empty() };
+    if refused {
+        return Err(Mismatch::AttributesClass { volume: of_volume.to_owned(), claim: of_claim.to_owned() });
+    }
+    if is_deleting(&volume.metadata) {
+        return Err(Mismatch::BeingDeleted);
+    }
+    Ok(())
+}
+
+/// Whether the volume fits. One that is reserved for the claim is not asked for its phase, class and selector.
+///
+/// # Errors
+/// The first thing that does not fit, in upstream's order.
+pub fn judge(volume: &Volume, wanted: &For) -> Result<(), Mismatch> {
+    judge_always(volume, wanted)?;
+    let claim = wanted.claim;
+    let reached = wanted.node.is_none_or(|(_, labels)| topology::reaches(volume, labels));
+    let unreached = || Mismatch::NodeAffinity { node: wanted.node.map_or("", |(node, _)| node).to_owned() };
+    if volume::is_for(volume, claim) {
+        return if reached { Ok(()) } else { Err(unreached()) };
+    }
+    if volume::phase(volume) != volume::AVAILABLE {
+        return Err(Mismatch::Phase { phase: volume::phase(volume).to_owned() });
+    }
+    let selector = claim.spec.as_ref().and_then(|s| s.selector.as_ref());
+    if selector.is_some_and(|s| topology::selector_matches(s, volume.metadata.labels.as_ref()) != Some(true))
+    {
+        return Err(Mismatch::Selector);
+    }
+    if volume::class(volume) != claim::class(claim) {
+        let (volume, claim) = (volume::class(volume).to_owned(), claim::class(claim).to_owned());
+        return Err(Mismatch::Class { volume, claim });
+    }
+    if !reached {
+        return Err(unreached());
+    }
+    if !claim::access_modes_fit(claim, volume) {
+        let (volume, claim) = (volume::access_modes(volume).to_vec(), claim::access_modes(claim).to_vec());
+        return Err(Mismatch::AccessModes { volume, claim });
+    }
+    Ok(())
+}
+
+/// Why no volume may be looked for at all.
+///
+/// # Errors
+/// A [`Reason`] that is a failure: the claim asks for something that is switched off, or its selector is invalid.
+fn check_claim(key: &Key, wanted: &For) -> Result<(), Reason> {
+    if !wanted.attributes_class && !claim::attributes_class(wanted.claim).is_empty() {
+        return Err(Reason::AttributesClassUnsupported { claim: key.clone() });
+    }
+    let selector = wanted.claim.spec.as_ref().and_then(|s| s.selector.as_ref());
+    if selector.is_some_and(|selector| topology::selector_matches(selector, None).is_none()) {
+        return Err(Reason::InvalidSelector { claim: key.clone() });
+    }
+    Ok(())
+}
+
+/// The volume that the controller gives to a claim: sets of access modes from the smallest on; within a set a
+/// volume that is reserved for the claim, else the smallest that fits, by name among equals.
+///
+/// With `delayed` binding only reserved volumes count: the scheduler chooses among the others.
+///
+/// # Errors
+/// A failure, when no volume may be looked for at all.
+pub fn find<'a>(
+    cluster: &'a Cluster,
+    settings: &Settings,
+    key: &Key,
+    claim: &Claim,
+    delayed: bool,
+) -> Result<Option<&'a Arc<Volume>>, Reason> {
+    let wanted = For { claim, node: None, attributes_class: settings.volume_attributes_class };
+    check_claim(key, &wanted)?;
+    let (class, mode, modes) = (claim::class(claim), claim::mode(claim), claim::access_modes(claim));
+    let mut reserved: Vec<(ModeSet, &Arc<Volume>)> = cluster
+        .volumes_for(key)
+        .filter(|(_, volume)| volume::is_for(volume, claim) && judge_always(volume, &wanted).is_ok())
+        .map(|(_, volume)| (ModeSet::new(volume::access_modes(volume)), volume))
+        .filter(|(set, _)| set.offers(modes))
+        .collect();
+    // The sort is stable: among volumes of one set the first by name stays the first.
+    reserved.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let first = reserved.first().map(|(set, volume)| (set, *volume));
+    if delayed {
+        return Ok(first.map(|(_, volume)| volume));
+    }
+    for set in cluster.free_volumes().sets(class, mode, modes) {
+        if let Some((reserved_set, volume)) = first
+            && reserved_set <= set
+        {
+            return Ok(Some(volume));
+        }
+        let candidates = cluster.free_volumes().at_least(class, mode, set, claim::requested(claim), None);
+        let best =
+            candidates.filter_map(|key| cluster.volume(key)).find(|volume| judge(volume, &wanted).is_ok());
+        if best.is_some() {
+            return Ok(best);
+        }
+    }
+    Ok(first.map(|(_, volume)| volume))
+}
+
+/// The volume that the scheduler gives to a claim on a node: one that is reserved for the claim, if the node
+/// reaches it, else the smallest free one that fits and is not in `excluded`, by name among equals.
+///
+/// # Errors
+/// A failure, when no volume may be looked for at all.
+pub fn find_on_node<'a>(
+    cluster: &'a Cluster,
+    key: &Key,
+    wanted: &For,
+    excluded: &BTreeSet<Key>,
+) -> Result<Option<&'a Arc<Volume>>, Reason> {
+    check_claim(key, wanted)?;
+    let claim = wanted.claim;
+    let labels = wanted.node.and_then(|(_, labels)| labels);
+    let empty = Labels::new();
+    let labels = wanted.node.is_some().then(|| labels.unwrap_or(&empty));
+    let (class, mode, modes) = (claim::class(claim), claim::mode(claim), claim::access_modes(claim));
+    let reserved = cluster.volumes_for(key).find(|(key, volume)| {
+        !excluded.contains(*key)
+            && volume::class(volume) == class
+            && volume::is_for(volume, claim)
+            && judge_always(volume, wanted).is_ok()
+    });
+    if let Some((_, volume)) = reserved {
+        // A reserved volume out of the node's reach means no match at all, not another volume.
+        return Ok(judge(volume, wanted).is_ok().then_some(volume));
+    }
+    let free = cluster.free_volumes();
+    let mut best: Option<&Arc<Volume>> = None;
+    for set in free.sets(class, mode, modes) {
+        let candidates = free.at_least(class, mode, set, claim::requested(claim), labels);
+        let found = candidates
+            .filter(|key| !excluded.contains(*key))
+            .filter_map(|key| cluster.volume(key))
+            .find(|volume| judge(volume, wanted).is_ok());
+        let rank = |v: &Arc<Volume>| (volume::capacity(v), name(&v.metadata).to_owned());
+        if let Some(found) = found
+            && best.is_none_or(|best| rank(found) < rank(best))
+        {
+            best = Some(found);
+        }
+    }
+    Ok(best)
+}
+
+/// Whether a volume that the claim names satisfies it; the message is upstream's.
+///
+/// Answers to upstream's `checkVolumeSatisfyClaim`, which compares whole bytes.
+///
+/// # Errors
+/// What does not fit, in upstream's words.
+pub fn check_named(volume: &Volume, claim: &Claim, settings: &Settings) -> Result<(), String> {
+    if is_deleting(&volume.metadata) {
+        return Err(format!("the volume is marked for deletion {:?}", name(&volume.metadata)));
+    }
+    if volume::capacity(volume).value() < claim::requested(claim).value() {
+        return Err("requested PV is too small".to_owned());
+    }
+    if volume::class(volume) != claim::class(claim) {
+        return Err("storageClassName does not match".to_owned());
+    }
+    let (of_volume, of_claim) = (volume::attributes_class(volume), claim::attributes_class(claim));
+    if settings.volume_attributes_class {
+        if of_volume != of_claim {
+            return Err("volumeAttributesClassName does not match".to_owned());
+        }
+    } else if !of_volume.is_empty() || !of_claim.is_empty() {
+        return Err("volumeAttributesClassName is not supported when the feature-gate VolumeAttributesClass is disabled".to_owned());
+    }
+    if volume::mode(volume) != claim::mode(claim) {
+        return Err("incompatible volumeMode".to_owned());
+    }
+    if !claim::access_modes_fit(claim, volume) {
+        return Err("incompatible accessMode".to_owned());
+    }
+    Ok(())
+}

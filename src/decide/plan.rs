@@ -1,0 +1,131 @@
+//! What a decision consists of.
+
+use std::collections::BTreeMap;
+
+use crate::cluster::{Assumption, Key, Object};
+use crate::decide::{Event, Reason, Write};
+
+/// What decisions may take for granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether `volumeAttributesClassName` takes part in matching (locked on since Kubernetes 1.36).
+    pub volume_attributes_class: bool,
+    /// Whether volumes are provisioned for claims.
+    pub provisioning: bool,
+    /// Whether the in-tree hostPath plugin provisions and deletes volumes.
+    pub host_path: bool,
+    /// Whether a reserved volume that differs from what its claim asks for is refused, not only warned about.
+    pub strict: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { volume_attributes_class: true, provisioning: true, host_path: false, strict: false }
+    }
+}
+
+/// Answers of the API server to [`Action::Read`]; `None` where there is no such object.
+pub type Reads = BTreeMap<Key, Option<Object>>;
+
+/// What to do about one object, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Why.
+    pub reason: Reason,
+    /// What, in this order. The first action that fails drops the rest.
+    pub actions: Vec<Action>,
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// One API write.
+    Write(Write),
+    /// Tell users; follows the write that makes it true.
+    Emit(Event),
+    /// Let another key be looked at.
+    Enqueue(Key),
+    /// Let a waiting claim be looked at before anything else: a volume that fits it has become free.
+    Offer(Key),
+    /// Start something that takes long; at most one per object runs, and failures back off.
+    Start(Operation),
+    /// Take note that a pod is about to run on a node, and what is reserved for it there.
+    Assume(Key, Assumption),
+    /// Take note that it is not.
+    Forget(Key),
+    /// Leave the pod alone until something changes that may help it.
+    Park(Key),
+    /// Ask the API server for an object, then sync again with the answer. Always the last action.
+    Read(Key),
+}
+
+/// Something that takes long and is done beside the syncs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// Have a volume made for the claim.
+    Provision(Key),
+    /// Delete the released volume and its storage.
+    Delete(Key),
+    /// Scrub the released volume and offer it again.
+    Recycle(Key),
+}
+
+impl Operation {
+    /// The object that the operation is about.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        match self {
+            Operation::Provision(key) | Operation::Delete(key) | Operation::Recycle(key) => key,
+        }
+    }
+
+    /// The operation's name in logs and metrics.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Operation::Provision(_) => "provision",
+            Operation::Delete(_) => "delete",
+            Operation::Recycle(_) => "recycle",
+        }
+    }
+}
+
+impl Plan {
+    /// Nothing to do.
+    #[must_use]
+    pub fn nothing(reason: Reason) -> Self {
+        Plan { reason, actions: Vec::new() }
+    }
+
+    /// Does what the write says to `before`, adds it to the plan unless it would change nothing, and returns the
+    /// object as it will be.
+    pub fn write(&mut self, before: &Object, write: Write) -> Object {
+        match write.apply(before) {
+            Some(after) => {
+                self.actions.push(Action::Write(write));
+                after
+            }
+            None => before.clone(),
+        }
+    }
+
+    /// Adds an event.
+    pub fn emit(&mut self, event: Event) {
+        self.actions.push(Action::Emit(event));
+    }
+
+    /// The writes of the plan.
+    pub fn writes(&self) -> impl Iterator<Item = &Write> {
+        self.actions.iter().filter_map(|action| match action {
+            Action::Write(write) => Some(write),
+            Action::Emit(_)
+            | Action::Enqueue(_)
+            | Action::Offer(_)
+            | Action::Start(_)
+            | Action::Assume(..)
+            | Action::Forget(_)
+            | Action::Park(_)
+            | Action::Read(_) => None,
+        })
+    }
+}

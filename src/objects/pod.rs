@@ -1,0 +1,142 @@
+//! Which claims a pod uses, and whether it still runs.
+//!
+//! Answers to upstream's `component-helpers/storage/ephemeral` and `pkg/volume/util.IsPodTerminated`.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, PodCondition};
+
+use super::{Claim, Pod, is_deleting, name, quantity::Amount, uid};
+
+/// A claim that a pod uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimUse {
+    /// The claim's name; it lives in the pod's namespace.
+    pub claim: String,
+    /// Whether the claim belongs to a generic ephemeral volume of the pod.
+    pub ephemeral: bool,
+}
+
+/// The claims that the pod's volumes use, in the order of the volumes.
+pub fn claims(pod: &Pod) -> impl Iterator<Item = ClaimUse> + '_ {
+    let volumes = pod.spec.as_ref().and_then(|s| s.volumes.as_deref()).unwrap_or_default();
+    volumes.iter().filter_map(|volume| {
+        if let Some(source) = &volume.persistent_volume_claim {
+            Some(ClaimUse { claim: source.claim_name.clone(), ephemeral: false })
+        } else if volume.ephemeral.is_some() {
+            let claim = format!("{}-{}", name(&pod.metadata), volume.name);
+            Some(ClaimUse { claim, ephemeral: true })
+        } else {
+            None
+        }
+    })
+}
+
+/// The node that the pod is on, `""` while it is on none.
+#[must_use]
+pub fn node_name(pod: &Pod) -> &str {
+    pod.spec.as_ref().and_then(|s| s.node_name.as_deref()).unwrap_or_default()
+}
+
+/// The pod's phase, `""` before the server has set one.
+#[must_use]
+pub fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or_default()
+}
+
+/// Whether the pod has run to its end.
+#[must_use]
+pub fn is_finished(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+/// Whether the pod no longer uses its volumes: it has finished, or it is being deleted and none of its
+/// containers runs any more.
+#[must_use]
+pub fn is_terminated(pod: &Pod) -> bool {
+    if is_finished(pod) {
+        return true;
+    }
+    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_deref()).unwrap_or_default();
+    is_deleting(&pod.metadata)
+        && statuses.iter().all(|status| {
+            status.state.as_ref().is_some_and(|s| s.terminated.is_some() || s.waiting.is_some())
+        })
+}
+
+/// Whether the claim was made for this pod: the pod is its controlling owner.
+#[must_use]
+pub fn owns(pod: &Pod, claim: &Claim) -> bool {
+    let owners = claim.metadata.owner_references.as_deref().unwrap_or_default();
+    owners.iter().any(|owner| owner.controller == Some(true) && owner.uid == uid(&pod.metadata))
+}
+
+/// Amounts by resource name, such as `cpu`, `memory` and `pods`.
+pub type Resources = BTreeMap<String, Amount>;
+
+fn container_requests(container: &Container) -> Resources {
+    let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref());
+    let limits = container.resources.as_ref().and_then(|r| r.limits.as_ref());
+    // The API server fills a missing request from the limit.
+    let named = limits.into_iter().flatten().chain(requests.into_iter().flatten());
+    named.filter_map(|(resource, quantity)| Some((resource.clone(), Amount::parse(&quantity.0)?))).collect()
+}
+
+fn add(total: &mut Resources, more: &Resources) {
+    for (resource, amount) in more {
+        let sum = total.entry(resource.clone()).or_default();
+        *sum = *sum + *amount;
+    }
+}
+
+/// What the pod requests of a node: the sum over its containers and sidecars, or what its init containers need
+/// at their peak if that is more, and its overhead. Answers to upstream's `PodRequests`.
+#[must_use]
+pub fn requests(pod: &Pod) -> Resources {
+    let Some(spec) = &pod.spec else { return Resources::new() };
+    let mut total = Resources::new();
+    let mut peak = Resources::new();
+    let mut sidecars = Resources::new();
+    for container in spec.init_containers.iter().flatten() {
+        let own = container_requests(container);
+        let mut with_sidecars = sidecars.clone();
+        add(&mut with_sidecars, &own);
+        for (resource, amount) in with_sidecars {
+            let highest = peak.entry(resource).or_default();
+            *highest = amount.max(*highest);
+        }
+        if container.restart_policy.as_deref() == Some("Always") {
+            add(&mut sidecars, &own);
+        }
+    }
+    add(&mut total, &sidecars);
+    for container in &spec.containers {
+        add(&mut total, &container_requests(container));
+    }
+    for (resource, amount) in peak {
+        let sum = total.entry(resource).or_default();
+        *sum = amount.max(*sum);
+    }
+    let overhead = spec.overhead.iter().flatten();
+    add(&mut total, &overhead.filter_map(|(r, q)| Some((r.clone(), Amount::parse(&q.0)?))).collect());
+    total
+}
+
+/// Says in the pod's `PodScheduled` condition why no node was found; a pod that already says so stays as it is.
+pub fn set_unschedulable(pod: &mut Pod, message: &str) {
+    let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
+    let position = conditions.iter().position(|c| c.type_ == "PodScheduled").unwrap_or_else(|| {
+        conditions.push(PodCondition { type_: "PodScheduled".to_owned(), ..PodCondition::default() });
+        conditions.len() - 1
+    });
+    let condition = &mut conditions[position];
+    "False".clone_into(&mut condition.status);
+    condition.reason = Some("Unschedulable".to_owned());
+    condition.message = Some(message.to_owned());
+}
+
+/// The pod's conditions, if it has any.
+#[must_use]
+pub fn conditions(pod: &Pod) -> Option<&Vec<PodCondition>> {
+    pod.status.as_ref()?.conditions.as_ref()
+}
