@@ -20,6 +20,8 @@ pub enum Key {
     ClaimProtection(Name),
     /// The protection finalizer of a volume.
     VolumeProtection(Name),
+    /// Whether a new node is ready.
+    Node(Name),
     /// A pod's life on its node.
     Kubelet(Name),
     /// The claims of a pod's ephemeral volumes.
@@ -52,7 +54,7 @@ impl Key {
             Self::Namespace(_) => roles.namespaces,
             Self::Dependent(..) | Self::Owner(..) => roles.garbage,
             Self::ClaimProtection(_) | Self::VolumeProtection(_) => roles.protection,
-            Self::Kubelet(_) => roles.kubelet,
+            Self::Node(_) | Self::Kubelet(_) => roles.kubelet,
             Self::Provision(_) | Self::Reclaim(_) => roles.provisioner,
             Self::Ephemeral(_)
             | Self::Deployment(_)

@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// The clock for what is written into objects.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 
+/// How much of an object's name goes into the names of its events.
+const LONGEST_STEM: usize = 230;
+
 /// An event that was written: its name and how often it was told.
 #[derive(Debug)]
 struct Told {
@@ -171,7 +174,9 @@ impl Performer {
         self.events += 1;
         let on = &remark.regarding;
         let namespace = if on.name.namespace.is_empty() { "default" } else { &on.name.namespace };
-        let name = Name::new(namespace, format!("{}.actor{:08x}", on.name.name, self.events));
+        // A name has 253 letters at most, and the object may have used them all.
+        let stem = on.name.name.get(..LONGEST_STEM).unwrap_or(&on.name.name);
+        let name = Name::new(namespace, format!("{stem}.actor{:08x}", self.events));
         let mut involved = json!({
             "apiVersion": on.kind.api_version(), "kind": on.kind.name(), "name": on.name.name, "uid": on.uid,
             "resourceVersion": on.resource_version,
@@ -187,7 +192,8 @@ impl Performer {
             "reportingComponent": remark.source, "reportingInstance": "",
         });
         let path = Kind::Event.path(&name.namespace, None);
-        drop(self.send(Method::POST, path, "application/json", &event).await);
-        self.told.insert(key, Told { name, count: 1 });
+        if self.send(Method::POST, path, "application/json", &event).await.is_ok() {
+            self.told.insert(key, Told { name, count: 1 });
+        }
     }
 }

@@ -158,6 +158,7 @@ pub fn plan(world: &World, key: &Key, now: &str) -> Vec<Call> {
         Key::Owner(kind, name) => garbage::plan_owner(world, *kind, name),
         Key::ClaimProtection(name) => protection::plan_claim(world, name),
         Key::VolumeProtection(name) => protection::plan_volume(world, name),
+        Key::Node(name) => kubelet::plan_node(world, name),
         Key::Kubelet(name) => kubelet::plan(world, name, now),
         Key::Ephemeral(name) => workloads::plan_ephemeral(world, name),
         Key::Deployment(name) => workloads::plan_deployment(world, name),

@@ -1,5 +1,6 @@
 //! What each actor plans, and how scenes end when plans are performed.
 
+mod faults;
 mod garbage;
 mod kubelet;
 mod live;

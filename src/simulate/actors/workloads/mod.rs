@@ -28,6 +28,8 @@ use serde_json::{Value, json};
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The longest a generated name may be before its five letters, as in upstream's `names.SimpleNameGenerator`.
 const LONGEST_BASE: usize = 58;
+/// How many pods one plan makes at most, as upstream's burst: what was made is taken in before more is decided.
+const BURST: usize = 500;
 /// Names the `ReplicaSet` that a pod belongs to within its Deployment.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 /// Names the revision of the template that a pod was made from.
