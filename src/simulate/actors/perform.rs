@@ -5,7 +5,6 @@
 
 use super::call::{Call, Kind, Name, Remark, Target};
 use http::{Method, Request};
-use kube::core::Status;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,18 +39,13 @@ pub enum Refusal {
     Error(kube::Error),
 }
 
-fn refusal(error: kube::Error) -> Refusal {
+/// What was to be changed is gone, or what was to be made is there: both are reasons to look again. A create that finds
+/// nothing lacks its namespace, which is an error to tell.
+fn refusal(error: kube::Error, creates: bool) -> Refusal {
     match &error {
-        kube::Error::Api(status) if status.code == 409 || status.code == 404 && is_object(status) => {
-            Refusal::Stale
-        }
+        kube::Error::Api(status) if status.code == 409 || status.code == 404 && !creates => Refusal::Stale,
         _ => Refusal::Error(error),
     }
-}
-
-/// Whether a "not found" is about the object itself: without details it may be the whole resource.
-fn is_object(status: &Status) -> bool {
-    status.details.as_ref().is_some_and(|d| !d.name.is_empty())
 }
 
 impl Performer {
@@ -91,10 +85,11 @@ impl Performer {
         content: &str,
         body: &Value,
     ) -> Result<Value, Refusal> {
+        let creates = method == Method::POST;
         let request = Request::builder().method(method).uri(path).header("content-type", content);
         let request = request.body(body.to_string().into_bytes());
         let request = request.map_err(|e| Refusal::Error(kube::Error::HttpError(e)))?;
-        self.client.request::<Value>(request).await.map_err(refusal)
+        self.client.request::<Value>(request).await.map_err(|e| refusal(e, creates))
     }
 
     async fn create(&mut self, object: Value, otherwise: Option<Remark>) -> Result<Value, Refusal> {

@@ -10,11 +10,13 @@ use super::call::{Kind, Name};
 use super::family::ordinal;
 use super::key::Key;
 use super::kubelet::is_unready;
-use super::protection::{CLAIM_FINALIZER, VOLUME_FINALIZER};
+use super::protection::{CLAIM_FINALIZER, CLASS_FINALIZER, VOLUME_FINALIZER, attributes_of_claim};
 use super::provisioner::{SELECTED_NODE, class_of, driver_of};
 use super::world::{Store, Watched, World, annotation, has_finalizer, node_of, phase};
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
+use k8s_openapi::api::storage::v1::{
+    CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttributesClass,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeSet;
 
@@ -77,6 +79,40 @@ fn wake_replica_of_claim(claim: &Name, world: &World, keys: &mut Keys) {
     }
 }
 
+/// Records (or forgets) that an object uses a `VolumeAttributesClass`.
+fn use_attributes(world: &mut World, class: String, user: (Kind, Name), present: bool) {
+    if present {
+        world.users_of_attributes.insert(class, user);
+    } else {
+        world.users_of_attributes.remove(&class, &user);
+    }
+}
+
+/// Wakes a `VolumeAttributesClass` that is on its way out when it may have lost a user.
+fn wake_attributes(class: String, world: &World, keys: &mut Keys) {
+    let class = Name::new("", class);
+    if world.attributes_classes.get(&class).is_some_and(|c| c.metadata.deletion_timestamp.is_some()) {
+        keys.insert(Key::ClassProtection(class));
+    }
+}
+
+fn attributes_of_volume(volume: &PersistentVolume) -> Option<String> {
+    volume.spec.as_ref()?.volume_attributes_class_name.clone().filter(|class| !class.is_empty())
+}
+
+impl Watched for VolumeAttributesClass {
+    stored!(AttributesClass, attributes_classes);
+
+    fn index(&self, _world: &mut World, _present: bool) {}
+
+    fn wake(_old: Option<&Self>, new: Option<&Self>, _world: &World, keys: &mut Keys) {
+        let Some(new) = new else { return };
+        if new.metadata.deletion_timestamp.is_some() == has_finalizer(&new.metadata, CLASS_FINALIZER) {
+            keys.insert(Key::ClassProtection(Name::of(&new.metadata)));
+        }
+    }
+}
+
 impl Watched for PersistentVolumeClaim {
     stored!(Claim, claims);
 
@@ -98,6 +134,9 @@ impl Watched for PersistentVolumeClaim {
         mark(&mut world.claims_of_volume, volume, true);
         mark(&mut world.claims_of_class, class, unbound);
         mark(&mut world.claims_waiting_on_node, node, unbound);
+        for class in attributes_of_claim(self) {
+            use_attributes(world, class, (Kind::Claim, Name::of(&self.metadata)), present);
+        }
     }
 
     fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
@@ -114,6 +153,9 @@ impl Watched for PersistentVolumeClaim {
             }
         }
         wake_replica_of_claim(&name, world, keys);
+        for class in old.map(attributes_of_claim).unwrap_or_default() {
+            wake_attributes(class, world, keys);
+        }
         let Some(new) = new else { return };
         let leaving = new.metadata.deletion_timestamp.is_some();
         if leaving == has_finalizer(&new.metadata, CLAIM_FINALIZER) {
@@ -129,11 +171,18 @@ impl Watched for PersistentVolumeClaim {
 impl Watched for PersistentVolume {
     stored!(Volume, volumes);
 
-    fn index(&self, _world: &mut World, _present: bool) {}
+    fn index(&self, world: &mut World, present: bool) {
+        if let Some(class) = attributes_of_volume(self) {
+            use_attributes(world, class, (Kind::Volume, Name::of(&self.metadata)), present);
+        }
+    }
 
     fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
         let Some(either) = new.or(old) else { return };
         let name = Name::of(&either.metadata);
+        if let Some(class) = old.and_then(attributes_of_volume) {
+            wake_attributes(class, world, keys);
+        }
         if old.is_none() || new.is_none() {
             for claim in world.claims_of_volume.of(&name.name) {
                 keys.extend(world.pods_of_claim.of(claim).cloned().map(Key::Kubelet));
