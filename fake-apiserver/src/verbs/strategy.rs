@@ -116,6 +116,11 @@ pub(crate) fn keep_other_parts(target: &Target, old: &Value, value: &mut Value) 
                     None => new.remove(*field),
                 };
             }
+            if kind.kind == "Deployment" {
+                let labels = old.pointer("/metadata/labels").cloned();
+                new.remove("labels");
+                new.extend(labels.map(|labels| ("labels".to_owned(), labels)));
+            }
             if kind.kind == "VolumeAttachment" {
                 // The one kind here whose status endpoint takes nothing else at all.
                 *new = old.get("metadata").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
@@ -170,12 +175,21 @@ pub(crate) fn count_generation(target: &Target, old: &Value, value: &mut Value) 
     if !counts || target.subresource == "status" {
         return;
     }
-    let changed =
-        if kind.custom { main_part(old) != main_part(value) } else { old.get("spec") != value.get("spec") };
+    let changed = if kind.custom {
+        main_part(old) != main_part(value)
+    } else {
+        counted(kind, old) != counted(kind, value)
+    };
     if changed {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(0);
         metadata_mut(value).insert("generation".into(), generation.saturating_add(1).into());
     }
+}
+
+/// The parts whose change the generation counts; a deployment's annotations are copied to its replica sets, and count too.
+fn counted<'a>(kind: &Kind, value: &'a Value) -> (Option<&'a Value>, Option<&'a Value>) {
+    let annotations = value.pointer("/metadata/annotations").filter(|_| kind.kind == "Deployment");
+    (value.get("spec"), annotations)
 }
 
 /// Everything but metadata and status.
