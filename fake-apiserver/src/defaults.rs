@@ -28,6 +28,7 @@ pub(crate) fn apply(kind: &Kind, value: &mut Value) -> Result<(), &'static str> 
         ("", "Service") => service(value),
         ("", "Secret") => secret(value),
         ("" | "events.k8s.io", "Event") => crate::events::complete(value),
+        ("", "Endpoints") => drop_empty_maps(value),
         ("coordination.k8s.io", "Lease") | ("policy", "PodDisruptionBudget") => {
             default_in(value, "spec", json!({}));
         }
@@ -47,9 +48,18 @@ pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<(), &'stati
         "PersistentVolumeClaim" => {
             default_in(map(value, "status"), "phase", "Pending".into());
             condition_times(value);
+            drop_empty_maps(map(value, "status"));
         }
         "PersistentVolume" => default_in(map(value, "status"), "phase", "Pending".into()),
-        "Pod" => condition_times(value),
+        "Pod" => {
+            condition_times(value);
+            for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+                for container in items(map(value, "status"), list) {
+                    default_in(container, "lastState", json!({}));
+                    default_in(container, "state", json!({}));
+                }
+            }
+        }
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "Job" | "CronJob" => {
             workloads::complete_status(&kind.kind, value);
         }
@@ -103,6 +113,15 @@ pub(crate) fn reset_status(kind: &Kind, value: &mut Value, now: &str) {
     if kind.kind == "Job" {
         workloads::claim_job(value);
     }
+}
+
+/// Removes maps and lists that Go leaves out when they are empty.
+fn drop_empty_maps(value: &mut Value) {
+    as_map_mut(value).retain(|_, field| match field {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    });
 }
 
 /// Sets a field of a map that has none of that name.

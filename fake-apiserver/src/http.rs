@@ -68,6 +68,9 @@ fn response(answer: Answer) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    if let Some(seconds) = answer.retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
     for warning in answer.warnings {
         if let Ok(warning) = HeaderValue::from_str(&warning) {
             response.headers_mut().append(header::WARNING, warning);

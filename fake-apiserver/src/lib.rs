@@ -34,6 +34,7 @@ mod status;
 mod store;
 mod validate;
 mod verbs;
+mod warnings;
 mod watch;
 
 use std::sync::Arc;

@@ -218,6 +218,15 @@ impl Cause {
         Self::new(field, "FieldValueNotSupported", why)
     }
 
+    pub(crate) fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {}", value.into()))
+    }
+
+    /// The sentence alone, for errors that nobody translates.
+    pub(crate) fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
     pub(crate) fn too_long(field: impl Into<String>, bytes: usize) -> Self {
         Self::new(field, "FieldValueTooLong", format!("Too long: may not be more than {bytes} bytes"))
     }

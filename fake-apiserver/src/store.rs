@@ -253,15 +253,15 @@ impl Store {
         object
     }
 
-    /// Removes an object; the event shows its last state (or `last`, when the delete changed it) with the delete's revision.
-    pub(crate) fn remove(&mut self, kind: usize, key: &str, last: Option<Value>) -> Option<Arc<Object>> {
+    /// Removes an object; the event shows its last state with the delete's revision.
+    pub(crate) fn remove(&mut self, kind: usize, key: &str) -> Option<Arc<Object>> {
         let row = self.kinds.get(kind).clone();
         let table = self.table_mut(kind);
         let hidden = table.hidden.remove(key);
         let Some((key, previous)) = table.objects.remove_with_key(key) else {
             return hidden;
         };
-        let mut value = last.unwrap_or_else(|| Value::clone(&hidden.as_ref().unwrap_or(&previous).value));
+        let mut value = Value::clone(&hidden.as_ref().unwrap_or(&previous).value);
         let revision = self.next_revision(&row);
         set_revision(&mut value, revision);
         let object = Arc::new(Object::new(value, revision));
@@ -369,7 +369,7 @@ mod tests {
         let (mut store, kind) = store();
         let first = put(&mut store, kind, "a", &json!({}));
         put(&mut store, kind, "b", &json!({}));
-        store.remove(kind, "ns/a", None).unwrap();
+        store.remove(kind, "ns/a").unwrap();
         assert_eq!(names(&store.list(kind)), ["ns/b"]);
         assert_eq!(names(&store.list_at(kind, first + 1).unwrap()), ["ns/a", "ns/b"]);
         assert_eq!(names(&store.list_at(kind, first).unwrap()), ["ns/a"]);
@@ -382,7 +382,7 @@ mod tests {
         let (mut store, kind) = store();
         put(&mut store, kind, "a", &json!({}));
         let listed = store.revision();
-        store.remove(kind, "ns/a", None).unwrap();
+        store.remove(kind, "ns/a").unwrap();
         let filter = filter(&store, kind, "");
         let subscription = store.watch(kind, &filter, listed).unwrap();
         let shown: Vec<Shown> = subscription.missed.iter().map(|(shown, _)| *shown).collect();

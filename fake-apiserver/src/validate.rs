@@ -3,6 +3,7 @@
 
 mod claims;
 mod classes;
+mod drivers;
 mod metadata;
 pub(crate) mod names;
 mod volumes;
@@ -33,6 +34,9 @@ pub(crate) fn update(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
         ("", "PersistentVolume", "") => volumes::update(old, new),
         ("", "PersistentVolumeClaim", "") => claims::update(old, new),
         ("storage.k8s.io", "StorageClass", "") => classes::update(old, new),
+        ("storage.k8s.io", "CSIDriver", "") => drivers::update_driver(old, new),
+        ("storage.k8s.io", "VolumeAttachment", "" | "status") => drivers::update_attachment(old, new),
+        ("storage.k8s.io", "VolumeAttributesClass", "") => drivers::update_attributes(old, new),
         _ => Vec::new(),
     });
     causes
@@ -43,6 +47,9 @@ fn fields(kind: &Kind, value: &Value) -> Vec<Cause> {
         ("", "PersistentVolume") => volumes::create(value),
         ("", "PersistentVolumeClaim") => claims::create(value),
         ("storage.k8s.io", "StorageClass") => classes::create(value),
+        ("storage.k8s.io", "CSIDriver") => drivers::create_driver(value),
+        ("storage.k8s.io", "VolumeAttachment") => drivers::create_attachment(value),
+        ("storage.k8s.io", "VolumeAttributesClass") => drivers::attributes(value),
         _ => Vec::new(),
     }
 }

@@ -141,12 +141,9 @@ fn merge_lists<'a>(old: Vec<Value>, patch: &'a [Value], at: &mut Vec<&'a str>) -
     match how(at) {
         None => Ok(patch.iter().map(without_nulls).collect()),
         Some(Merge::Set) => {
-            let mut list = old;
-            for item in patch {
-                if !list.contains(item) {
-                    list.push(item.clone());
-                }
-            }
+            // What a patch adds comes first, as upstream: an order has to be asked for.
+            let mut list: Vec<Value> = patch.iter().filter(|item| !old.contains(item)).cloned().collect();
+            list.extend(old);
             Ok(list)
         }
         Some(Merge::By(key)) => merge_items(old, patch, key, at),
@@ -262,7 +259,7 @@ mod tests {
         check(
             json!({"metadata": {"finalizers": ["a"]}}),
             json!({"metadata": {"finalizers": ["a", "c"]}}),
-            json!({"metadata": {"finalizers": ["a", "c"]}}),
+            json!({"metadata": {"finalizers": ["c", "a"]}}),
         );
     }
 

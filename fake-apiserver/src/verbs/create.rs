@@ -13,6 +13,7 @@ use crate::server::Server;
 use crate::status::{Result, Status};
 use crate::store::Store;
 use crate::verbs::{decode, dry_run, settle_namespace, strategy};
+use crate::warnings;
 
 /// How often another generated name is tried when one is taken.
 const ATTEMPTS: usize = 8;
@@ -24,14 +25,7 @@ pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Res
     let mut store = server.lock();
     let object = insert(server, &mut store, target, value, dry)?;
     server.announce(&store);
-    let warning = deprecation(target);
-    Ok(Answer::object(201, &target.kind, &object).with_warning(warning))
-}
-
-/// What the real server warns of when a kind is used that is on its way out.
-pub(crate) fn deprecation(target: &Target) -> Option<&'static str> {
-    (target.kind.kind == "Endpoints")
-        .then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+    Ok(Answer::object(201, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
 }
 
 /// Stores a new object that is typed and in its namespace.

@@ -132,15 +132,16 @@ fn list(server: &Server, target: &Target, filter: &Filter, parameters: &Paramete
             rest += 1;
             continue;
         }
-        if !filter.picks(object) {
-            continue;
-        }
+        // Whether anything of the rest would be picked is not known without reading on, so there is a next page.
         if limit > 0 && page.count == limit {
             next.clone_from(&page.last);
             rest = 1;
             if filter.is_selective() {
                 break;
             }
+            continue;
+        }
+        if !filter.picks(object) {
             continue;
         }
         page.push(key, object);

@@ -17,6 +17,7 @@ use crate::server::Server;
 use crate::status::{Result, Status};
 use crate::store::{Store, set_revision};
 use crate::verbs::{create, decode, dry_run, settle_namespace, strategy};
+use crate::warnings;
 
 pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let dry = dry_run(request.query.all("dryRun"), "UpdateOptions")?;
@@ -35,7 +36,7 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
         Some(current) => (200, write(server, &mut store, target, &current, value, dry)?),
     };
     server.announce(&store);
-    Ok(Answer::object(code, &target.kind, &object).with_warning(create::deprecation(target)))
+    Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
 }
 
 /// A PUT that would create can't insist on a uid.
@@ -69,7 +70,7 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     settle_namespace(target, &mut value)?;
     let object = write(server, &mut store, target, &current, value, dry)?;
     server.announce(&store);
-    Ok(Answer::object(200, &target.kind, &object).with_warning(create::deprecation(target)))
+    Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
 }
 
 fn check_type(kind: &Kind, old: &Value, new: &Value) -> Result<()> {
@@ -126,7 +127,8 @@ pub(crate) fn write(
     if finished(target, &value) {
         let object = Arc::new(Object::new(value, current.revision));
         if !dry {
-            store.remove(target.index, &target.key(), Some(Value::clone(&object.value)));
+            // The watch shows what was stored last, the writer what it wrote.
+            store.remove(target.index, &target.key());
         }
         return Ok(object);
     }
