@@ -1,5 +1,5 @@
-//! Decides how requests come in and answers go out over HTTP. Never looks into a body. Answers to the HTTP half of
-//! `k8s.io/apiserver/pkg/server`.
+//! Decides how requests come in and answers go out over HTTP. Never looks into a body. Answers to the HTTP
+//! half of `k8s.io/apiserver/pkg/server`.
 
 use std::sync::Arc;
 
@@ -36,7 +36,8 @@ pub(crate) async fn serve(
     let mut stopped = stopped;
     tokio::select! {
         result = serving.into_future() => result,
-        // A graceful end waits for every response, and a watch's response may take half an hour: those are cut.
+        // A graceful end waits for every response, and a watch's response may take half an hour: those are
+        // cut.
         () = async {
             let _ = stopped.changed().await;
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;

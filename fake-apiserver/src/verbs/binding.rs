@@ -1,5 +1,5 @@
-//! Decides what binding a pod to a node and evicting it mean. Never checks whether the node exists: neither does the real
-//! server. Answers to `kubernetes/pkg/registry/core/pod/storage`.
+//! Decides what binding a pod to a node and evicting it mean. Never checks whether the node exists: neither
+//! does the real server. Answers to `kubernetes/pkg/registry/core/pod/storage`.
 
 use serde_json::{Value, json};
 
