@@ -185,6 +185,20 @@ impl FakeApiServer {
         self.server.changes.subscribe()
     }
 
+    /// Ends every open watch, as a server that restarts does.
+    pub fn cut_watches(&self) {
+        self.server.lock().cut_watches();
+    }
+
+    /// Holds the events of a kind back from its watches (`true`), or delivers what was held (`false`): for a client whose view
+    /// of one kind lags behind its view of another. Lists and GETs stay current. Says whether the kind is served.
+    #[expect(clippy::must_use_candidate, reason = "it is called for what it does")]
+    pub fn hold_watches(&self, kind: &str, hold: bool) -> bool {
+        let mut store = self.server.lock();
+        let index = verbs::import::kind_named(&store, kind);
+        index.inspect(|index| store.hold_watches(*index, hold)).is_some()
+    }
+
     /// Serves one more kind, whose objects are stored as they are given.
     pub fn register_kind(&self, api_version: &str, kind: &str, namespaced: bool) {
         self.server.lock().register(api_version, kind, namespaced);

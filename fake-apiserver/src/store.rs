@@ -45,6 +45,22 @@ struct Table {
     /// The revision of the last event that the history no longer has.
     forgotten: u64,
     watchers: Vec<Watcher>,
+    /// Events that watchers have to wait for, while they are held back.
+    held: Option<Vec<Arc<Event>>>,
+}
+
+impl Table {
+    /// Hands an event to the watchers that see it. One whose buffer is full is cut rather than waited for: the write must not
+    /// depend on its readers.
+    fn deliver(&mut self, event: &Arc<Event>) {
+        self.watchers.retain(|watcher| {
+            if watcher.sender.is_closed() {
+                return false;
+            }
+            let shown = event.shown_to(&watcher.filter);
+            shown.is_none_or(|shown| watcher.sender.try_send((shown, event.clone())).is_ok())
+        });
+    }
 }
 
 /// Everything that is stored.
@@ -212,16 +228,36 @@ impl Store {
                 table.forgotten = dropped.revision;
             }
         }
-        // A watcher whose buffer is full is cut rather than waited for: the write must not depend on its
-        // readers.
-        table.watchers.retain(|watcher| {
-            if watcher.sender.is_closed() {
-                return false;
-            }
-            event
-                .shown_to(&watcher.filter)
-                .is_none_or(|shown| watcher.sender.try_send((shown, event.clone())).is_ok())
-        });
+        match &mut table.held {
+            Some(held) => held.push(event),
+            None => table.deliver(&event),
+        }
+    }
+
+    /// Up to where the watchers of a kind know everything: a bookmark must not promise more.
+    pub(crate) fn delivered(&self, kind: &Kind) -> u64 {
+        let index = self.kinds.by_kind(&kind.group, &kind.version, &kind.kind);
+        let held = index.and_then(|index| self.table(index).held.as_ref()?.first());
+        held.map_or(self.revision, |event| event.revision - 1)
+    }
+
+    /// Ends every watch.
+    pub(crate) fn cut_watches(&mut self) {
+        for table in &mut self.tables {
+            table.watchers.clear();
+        }
+    }
+
+    /// Holds the events of a kind back from its watchers, or lets go what was held.
+    pub(crate) fn hold_watches(&mut self, kind: usize, hold: bool) {
+        let table = self.table_mut(kind);
+        if hold {
+            table.held.get_or_insert_default();
+            return;
+        }
+        for event in table.held.take().into_iter().flatten() {
+            table.deliver(&event);
+        }
     }
 
     /// Starts a watch after a revision: everything later is either missed (and handed over now) or still to
@@ -234,7 +270,10 @@ impl Store {
             return Err(Status::expired(format!("too old resource version: {after} ({oldest})")));
         }
         let first = table.history.partition_point(|event| event.revision <= after);
-        let missed = table.history.range(first..);
+        // What is held back from the others is held back from a new watcher too.
+        let held_from =
+            table.held.as_ref().and_then(|held| held.first()).map_or(u64::MAX, |event| event.revision);
+        let missed = table.history.range(first..).take_while(|event| event.revision < held_from);
         let missed = missed.filter_map(|event| Some((event.shown_to(filter)?, event.clone()))).collect();
         let (sender, receiver) = mpsc::channel(buffer);
         table.watchers.push(Watcher { filter: filter.clone(), sender });

@@ -190,7 +190,8 @@ impl WatchBody {
         if timers.bookmark.as_mut().is_some_and(|bookmark| bookmark.as_mut().poll_elapsed(cx)) {
             timers.next_bookmark();
             // Read before the queue is: whatever was written up to here is in the queue already.
-            self.bookmark_due = Some(self.store.lock().unwrap_or_else(PoisonError::into_inner).revision());
+            let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            self.bookmark_due = Some(store.delivered(&self.kind));
         }
         over
     }

@@ -118,6 +118,11 @@ fn bound(server: &Server, pod: &Object, binding: &Value) -> Value {
 
 pub(crate) fn evict(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let eviction = request.json("Eviction")?;
+    let name = text(&eviction, &["metadata", "name"]);
+    if !name.is_empty() && name != target.name {
+        let why = format!("name in URL does not match name in Eviction object: {} vs {name}", target.name);
+        return Err(Status::bad_request(why));
+    }
     let dry = dry_run(request.query.all("dryRun"), "CreateOptions")?;
     let mut store = server.lock();
     delete::evicted(server, &mut store, target, &eviction["deleteOptions"], dry)?;
