@@ -84,7 +84,8 @@ pub struct Decider {
     operations: Operations,
     reads: BTreeMap<Key, Reads>,
     parked: BTreeSet<Key>,
-    offered: Option<(Key, Key)>,
+    /// The volumes that were offered to a waiting claim, until it has one.
+    offered: BTreeMap<Key, BTreeSet<Key>>,
     events: Vec<Event>,
     reasons: BTreeMap<Key, Reason>,
     counts: Counts,
@@ -106,7 +107,7 @@ impl Decider {
             operations: Operations::default(),
             reads: BTreeMap::new(),
             parked: BTreeSet::new(),
-            offered: None,
+            offered: BTreeMap::new(),
             events: Vec::new(),
             reasons: BTreeMap::new(),
             counts: Counts::default(),
@@ -161,6 +162,7 @@ impl Decider {
         self.reasons.remove(key);
         self.parked.remove(key);
         self.wake(wakes);
+        self.offer_again(key);
     }
 
     /// A watch has listed all objects of a kind: those that are not among `listed` are gone.
@@ -226,13 +228,11 @@ impl Decider {
         job
     }
 
-    /// After a claim that was offered a volume has been decided about: if it took another one, the offered volume
-    /// looks for the next claim.
+    /// Once a claim that was offered volumes waits no longer, each of them that it did not take looks for the next.
     fn offer_again(&mut self, claim: &Key) {
-        if let Some((_, volume)) = self.offered.take_if(|(offered, _)| offered == claim) {
-            let waits =
-                self.cluster.claim(claim).is_some_and(|c| self.cluster.waiting_claims().contains(claim, c));
-            if !waits {
+        let waits = |found| self.cluster.waiting_claims().contains(claim, found);
+        if self.offered.contains_key(claim) && !self.cluster.claim(claim).is_some_and(|found| waits(found)) {
+            for volume in self.offered.remove(claim).into_iter().flatten() {
                 self.queue.push_front(&volume);
             }
         }
@@ -347,7 +347,7 @@ impl Decider {
                 Action::Enqueue(other) => self.enqueue(&other),
                 Action::Offer(claim) => {
                     self.queue.push_front(&claim);
-                    self.offered = Some((claim, key.clone()));
+                    self.offered.entry(claim).or_default().insert(key.clone());
                 }
                 Action::Start(operation) => job = job.or(self.start(operation, now)),
                 Action::Forget(pod) => self.cluster.set_assumption(&pod, None),
