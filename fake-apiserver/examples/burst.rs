@@ -1,5 +1,5 @@
-//! Measures what a request costs in process: creates, patches, reads and deletes claims through the router, while a watch
-//! reads along.
+//! Measures what a request costs in process: creates, patches, reads and deletes claims through the router,
+//! while a watch reads along.
 
 use std::time::Instant;
 

@@ -1,5 +1,6 @@
-//! Decides the form of an answer: code, content type, headers, and stored bytes wherever an object is shown as it is stored.
-//! Never decides what to answer. Answers to `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`.
+//! Decides the form of an answer: code, content type, headers, and stored bytes wherever an object is shown
+//! as it is stored. Never decides what to answer. Answers to
+//! `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`.
 
 use bytes::Bytes;
 use serde_json::Value;

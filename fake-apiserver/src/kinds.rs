@@ -1,5 +1,5 @@
-//! Decides which kinds exist: one row a kind, and the whole server, discovery included, follows from the rows. Never holds an
-//! object. Answers to the REST storage registrations under `kubernetes/pkg/registry`.
+//! Decides which kinds exist: one row a kind, and the whole server, discovery included, follows from the
+//! rows. Never holds an object. Answers to the REST storage registrations under `kubernetes/pkg/registry`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

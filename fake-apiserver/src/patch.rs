@@ -1,5 +1,5 @@
-//! Decides what a patch makes of an object, one file a kind of patch. Never decides whether the result may be stored. Answers
-//! to `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
+//! Decides what a patch makes of an object, one file a kind of patch. Never decides whether the result may be
+//! stored. Answers to `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
 
 mod json;
 mod strategic;

@@ -1,5 +1,5 @@
-//! Decides how an amount such as `1024Mi` is read and in which form it is kept. Never rounds what it can hold exactly. Answers
-//! to `k8s.io/apimachinery/pkg/api/resource`.
+//! Decides how an amount such as `1024Mi` is read and in which form it is kept. Never rounds what it can hold
+//! exactly. Answers to `k8s.io/apimachinery/pkg/api/resource`.
 
 use std::borrow::Cow;
 
@@ -169,7 +169,8 @@ fn nanos(number: &str, fraction: &str, suffix: &Suffix) -> Option<i128> {
     }
 }
 
-/// Puts an amount into the form in which the server keeps it. One that is in its shortest form already stays as it is written.
+/// Puts an amount into the form in which the server keeps it. One that is in its shortest form already stays
+/// as it is written.
 pub(crate) fn canonicalise(value: &mut Value) -> Result<(), &'static str> {
     let written: Cow<'_, str> = match &*value {
         Value::String(text) => text.trim().into(),
@@ -178,7 +179,9 @@ pub(crate) fn canonicalise(value: &mut Value) -> Result<(), &'static str> {
         _ => return Err(WRONG_FORM),
     };
     let (quantity, suffix, fraction) = parse(&written)?;
-    let shortest = !fraction && quantity.exponent() == (suffix.form, suffix.exponent);
+    // An exponent is never moved, so that huge numbers in JSON come back as they were.
+    let signed = suffix.form == Form::Exponent && suffix.exponent > 18;
+    let shortest = !fraction && (signed || quantity.exponent() == (suffix.form, suffix.exponent));
     if shortest && *value == *written {
         return Ok(());
     }

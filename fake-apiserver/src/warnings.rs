@@ -1,5 +1,5 @@
-//! Decides what the server warns of while it does what it is told. Never refuses. Answers to the `WarningsOnCreate` and
-//! `WarningsOnUpdate` of each kind.
+//! Decides what the server warns of while it does what it is told. Never refuses. Answers to the
+//! `WarningsOnCreate` and `WarningsOnUpdate` of each kind.
 
 use serde_json::Value;
 

@@ -161,7 +161,8 @@ async fn run(input: Input) -> Result<Report, Error> {
     let client = Client::new(server.router(), "default");
     let (stop, stopped) = watch::channel(false);
     let roles = Roles { controller: true, scheduler: Some(binder::Pods::All) };
-    let options = act::Options { settings, roles, ..act::Options::controller() };
+    let storage = act::StorageMode::Pretended;
+    let options = act::Options { settings, roles, storage, ..act::Options::controller() };
     let mut until = stopped.clone();
     let program = tokio::spawn(act::run(client.clone(), options, async move {
         // A channel whose sender is gone means stop as well.
@@ -170,7 +171,7 @@ async fn run(input: Input) -> Result<Report, Error> {
     let cast = tokio::spawn(actors::run(client, actors::Roles::default(), now, stopped));
 
     let end = start + limit.unwrap_or(Duration::from_secs(3600));
-    let mut movement = Movement { start, end, changes: server.changes(), last: start };
+    let mut movement = Movement { end, changes: server.changes(), busy: Duration::ZERO };
     let mut settled = movement.settle().await;
     for stage in stages {
         warnings.extend(stage.warnings);
@@ -190,38 +191,39 @@ async fn run(input: Input) -> Result<Report, Error> {
         Ok(Err(error)) => return Err(Error::Failed(error.to_string())),
         Err(error) => return Err(Error::Failed(error.to_string())),
     }
-    let seconds = movement.last.duration_since(start).as_secs_f64();
+    let seconds = movement.busy.as_secs_f64();
     Ok(outcome::report(&server, &cluster, &settings, settled, seconds, warnings))
 }
 
 /// Whether anything moves at the server, events aside.
 struct Movement {
-    start: Instant,
     end: Instant,
     changes: watch::Receiver<fake_apiserver::Change>,
-    last: Instant,
+    /// How much time passed while something moved; the waiting for more is not counted.
+    busy: Duration,
 }
 
 impl Movement {
     /// Waits until nothing has moved for a while; says whether that came before the time limit.
     async fn settle(&mut self) -> bool {
+        let begin = Instant::now();
         let mut seen = self.changes.borrow_and_update().non_event_revision;
-        let mut quiet_since = Instant::now();
-        loop {
-            let quiet = quiet_since + QUIET;
-            let changed = tokio::time::timeout_at(quiet.min(self.end), self.changes.changed()).await;
-            match changed {
-                Err(_) => return quiet <= self.end || self.start == self.end,
-                Ok(Err(_)) => return true,
+        let mut last = begin;
+        let settled = loop {
+            let quiet = last + QUIET;
+            match tokio::time::timeout_at(quiet.min(self.end), self.changes.changed()).await {
+                Err(_) => break quiet <= self.end,
+                Ok(Err(_)) => break true,
                 Ok(Ok(())) => {
                     let revision = self.changes.borrow_and_update().non_event_revision;
                     if revision != seen {
                         seen = revision;
-                        quiet_since = Instant::now();
-                        self.last = quiet_since;
+                        last = Instant::now();
                     }
                 }
             }
-        }
+        };
+        self.busy += last.duration_since(begin);
+        settled
     }
 }

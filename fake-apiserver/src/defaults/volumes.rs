@@ -42,7 +42,8 @@ pub(super) fn claim_spec(spec: &mut Value) {
     }
 }
 
-/// The older field can only name claims and snapshots, and a reference across namespaces needs a feature that is off.
+/// The older field can only name claims and snapshots, and a reference across namespaces needs a feature that
+/// is off.
 fn sources(spec: &mut Value) {
     let is = |source: &Value, group: &str, kind: &str| {
         source.get("apiGroup").and_then(Value::as_str).unwrap_or_default() == group && source["kind"] == kind

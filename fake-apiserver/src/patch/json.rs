@@ -1,6 +1,6 @@
-//! Decides what a JSON patch makes of an object, in the reading of the library that the real server uses: a replace may make a
-//! new field, an index may count from the end, and a failed test says so. Never applies half a patch. Answers to RFC 6902 and
-//! `gopkg.in/evanphx/json-patch.v4`.
+//! Decides what a JSON patch makes of an object, in the reading of the library that the real server uses: a
+//! replace may make a new field, an index may count from the end, and a failed test says so. Never applies
+//! half a patch. Answers to RFC 6902 and `gopkg.in/evanphx/json-patch.v4`.
 
 use serde_json::Value;
 

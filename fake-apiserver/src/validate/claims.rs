@@ -112,7 +112,8 @@ pub(super) fn update(old: &Value, new: &Value) -> Vec<Cause> {
         causes.push(Cause::forbidden("spec", IMMUTABLE));
     }
     let beta = |value: &Value| text(value, &["metadata", "annotations", BETA_CLASS]).to_owned();
-    if beta(old) != beta(new) {
+    let moved = beta(new).is_empty() && text(new, &["spec", "storageClassName"]) == beta(old);
+    if beta(old) != beta(new) && !moved {
         causes.push(Cause::invalid(
             format!("metadata.annotations.{BETA_CLASS}"),
             beta(new),

@@ -1,5 +1,5 @@
-//! Decides whether a CSI driver, a volume attachment or a class of volume attributes may be stored. Answers to
-//! `kubernetes/pkg/apis/storage/validation`.
+//! Decides whether a CSI driver, a volume attachment or a class of volume attributes may be stored. Answers
+//! to `kubernetes/pkg/apis/storage/validation`.
 
 use serde_json::{Value, json};
 

@@ -27,7 +27,7 @@ pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
 fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
     match &*kind.kind {
         "Namespace" | "Service" => names::label,
-        "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" => path_segment,
+        "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" | "Event" => path_segment,
         _ => names::subdomain,
     }
 }

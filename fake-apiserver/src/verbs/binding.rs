@@ -1,5 +1,5 @@
-//! Decides what binding a pod to a node and evicting it mean. Never checks whether the node exists: neither does the real
-//! server. Answers to `kubernetes/pkg/registry/core/pod/storage`.
+//! Decides what binding a pod to a node and evicting it mean. Never checks whether the node exists: neither
+//! does the real server. Answers to `kubernetes/pkg/registry/core/pod/storage`.
 
 use serde_json::{Value, json};
 
@@ -118,6 +118,11 @@ fn bound(server: &Server, pod: &Object, binding: &Value) -> Value {
 
 pub(crate) fn evict(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let eviction = request.json("Eviction")?;
+    let name = text(&eviction, &["metadata", "name"]);
+    if !name.is_empty() && name != target.name {
+        let why = format!("name in URL does not match name in Eviction object: {} vs {name}", target.name);
+        return Err(Status::bad_request(why));
+    }
     let dry = dry_run(request.query.all("dryRun"), "CreateOptions")?;
     let mut store = server.lock();
     delete::evicted(server, &mut store, target, &eviction["deleteOptions"], dry)?;

@@ -1,4 +1,5 @@
-//! Decides what becomes of a new object. Never overwrites one that exists. Answers to `Store.Create` and `rest.BeforeCreate`.
+//! Decides what becomes of a new object. Never overwrites one that exists. Answers to `Store.Create` and
+//! `rest.BeforeCreate`.
 
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ pub(crate) fn insert(
         let causes = crate::validate::create(&target.kind, &value);
         if !causes.is_empty() {
             let name = text(&value, &["metadata", "name"]);
-            return Err(Status::invalid(&target.kind.group, &target.kind.kind, name, &causes));
+            return Err(Status::invalid_object(&target.kind, name, &causes));
         }
     }
     put_new(server, store, target, value, generated, dry)
@@ -98,7 +99,7 @@ fn put_new(
         let name = text(&value, &["metadata", "name"]);
         if name.is_empty() {
             let cause = crate::status::Cause::required("metadata.name", "name or generateName is required");
-            return Err(Status::invalid(&target.kind.group, &target.kind.kind, "", &[cause]));
+            return Err(Status::invalid_object(&target.kind, "", &[cause]));
         }
         let key = key_of(&target.namespace, name);
         let Some(existing) = store.get(target.index, &key) else {

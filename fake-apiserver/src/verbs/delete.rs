@@ -1,5 +1,6 @@
-//! Decides whether a deleted object goes at once or waits, for finalizers or for a grace period. Never deletes what the
-//! preconditions don't describe. Answers to `Store.Delete`, `rest.BeforeDelete` and the propagation policies.
+//! Decides whether a deleted object goes at once or waits, for finalizers or for a grace period. Never
+//! deletes what the preconditions don't describe. Answers to `Store.Delete`, `rest.BeforeDelete` and the
+//! propagation policies.
 
 use std::sync::Arc;
 

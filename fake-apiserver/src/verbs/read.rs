@@ -1,4 +1,5 @@
-//! Decides the answer to a GET of one object: its newest version. Never waits for a version. Answers to `Store.Get`.
+//! Decides the answer to a GET of one object: its newest version. Never waits for a version. Answers to
+//! `Store.Get`.
 
 use crate::answer::Answer;
 use crate::request::Request;

@@ -1,6 +1,7 @@
-//! Decides which parts of an object an endpoint may write: new objects start with an empty status, the main endpoint leaves
-//! the status alone, the status endpoint leaves the rest alone, and the generation counts changes of the spec. Never judges
-//! values. Answers to the `strategy.go` of each kind under `kubernetes/pkg/registry`.
+//! Decides which parts of an object an endpoint may write: new objects start with an empty status, the main
+//! endpoint leaves the status alone, the status endpoint leaves the rest alone, and the generation counts
+//! changes of the spec. Never judges values. Answers to the `strategy.go` of each kind under
+//! `kubernetes/pkg/registry`.
 
 use serde_json::{Map, Value};
 
@@ -10,6 +11,9 @@ use crate::object::{as_map_mut, metadata_mut, text};
 use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Result, Status};
+
+/// Times that are shown even when there is none.
+const KEPT_NULLS: &[&str] = &["lastProbeTime", "lastTransitionTime", "lastHeartbeatTime", "lastUpdateTime"];
 
 /// What the status endpoint takes from the metadata it is sent.
 const METADATA_OF_STATUS: &[&str] = &["labels", "annotations", "finalizers", "ownerReferences"];
@@ -48,7 +52,7 @@ fn prune_below(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|name, field| {
             prune_below(field);
-            !field.is_null() || matches!(name.as_str(), "lastProbeTime" | "lastTransitionTime")
+            !field.is_null() || KEPT_NULLS.contains(&name.as_str())
         }),
         Value::Array(items) => items.iter_mut().for_each(prune_below),
         _ => {}
@@ -116,8 +120,8 @@ pub(crate) fn keep_other_parts(target: &Target, old: &Value, value: &mut Value) 
     Ok(())
 }
 
-/// Restores everything but the status and what of the metadata may come with it. Most writers send the rest as it is, so each
-/// part is compared before it is copied.
+/// Restores everything but the status and what of the metadata may come with it. Most writers send the rest
+/// as it is, so each part is compared before it is copied.
 fn keep_all_but_status(kind: &Kind, old: &Value, value: &mut Value) {
     restore_others(old, value, &["status", "metadata"]);
     // The one kind here whose status endpoint takes nothing else at all.
@@ -191,7 +195,8 @@ pub(crate) fn count_generation(target: &Target, old: &Value, value: &mut Value) 
     }
 }
 
-/// The parts whose change the generation counts; a deployment's annotations are copied to its replica sets, and count too.
+/// The parts whose change the generation counts; a deployment's annotations are copied to its replica sets,
+/// and count too.
 fn counted<'a>(kind: &Kind, value: &'a Value) -> (Option<&'a Value>, Option<&'a Value>) {
     let annotations = value.pointer("/metadata/annotations").filter(|_| kind.kind == "Deployment");
     (value.get("spec"), annotations)

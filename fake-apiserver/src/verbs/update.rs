@@ -1,6 +1,6 @@
-//! Decides what becomes of an object that is replaced or patched: which version the writer saw, which fields the endpoint may
-//! change, whether anything changes at all. Never writes a version that says the same as the last. Answers to `Store.Update`
-//! and `rest.BeforeUpdate`.
+//! Decides what becomes of an object that is replaced or patched: which version the writer saw, which fields
+//! the endpoint may change, whether anything changes at all. Never writes a version that says the same as the
+//! last. Answers to `Store.Update` and `rest.BeforeUpdate`.
 
 use std::sync::Arc;
 
@@ -105,8 +105,8 @@ fn check_name(target: &Target, value: &Value) -> Result<()> {
     }))
 }
 
-/// Stores `value` as the next version of `current`, or says why not. What comes back is what is stored now, or, when the last
-/// finalizer went, what was stored last.
+/// Stores `value` as the next version of `current`, or says why not. What comes back is what is stored now,
+/// or, when the last finalizer went, what was stored last.
 pub(crate) fn write(
     server: &Server,
     store: &mut Store,
@@ -150,7 +150,7 @@ fn admit(server: &Server, target: &Target, old: &Value, value: &mut Value) -> Re
     if causes.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&target.kind.group, &target.kind.kind, &target.name, &causes))
+    Err(Status::invalid_object(&target.kind, &target.name, &causes))
 }
 
 /// Whether a terminating object has nothing left to wait for.
