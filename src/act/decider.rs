@@ -190,9 +190,9 @@ impl Decider {
     }
 
     fn wake(&mut self, wakes: Wakes) {
-        for key in &wakes.keys {
-            self.parked.remove(key);
-            self.enqueue(key);
+        for key in wakes.keys {
+            self.parked.remove(&key);
+            self.enqueue(&key);
         }
         if wakes.may_help_pods {
             for key in std::mem::take(&mut self.parked) {

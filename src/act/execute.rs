@@ -107,13 +107,11 @@ async fn limited<T>(
     key: &Key,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, Error> {
-    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
-        Ok(answer) => answer.map_err(|error| Error::of(verb, key, &error)),
-        Err(_) => {
-            let message = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
-            Err(Error::Api { verb, key: key.clone(), message, code: 0 })
-        }
+    if let Ok(answer) = tokio::time::timeout(REQUEST_TIMEOUT, request).await {
+        return answer.map_err(|error| Error::of(verb, key, &error));
     }
+    let message = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
+    Err(Error::Api { verb, key: key.clone(), message, code: 0 })
 }
 
 async fn send(

@@ -6,6 +6,7 @@ use crate::cluster::{Assumption, Key, Object};
 use crate::decide::{Event, Reason, Write};
 
 /// What decisions may take for granted.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Whether `volumeAttributesClassName` takes part in matching (locked on since Kubernetes 1.36).
