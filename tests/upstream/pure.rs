@@ -66,7 +66,7 @@ impl World {
                 let claim: Claim =
                     serde_json::from_value(step.object.clone().expect("an object")).expect("a claim");
                 let object = Object::from(claim);
-                self.story.line(format!("the claim {} appears", object.key().path()));
+                self.story.line(&format!("the claim {} appears", object.key().path()));
                 self.cluster.show(object.clone());
                 self.api.insert(object.key(), object);
             }
@@ -77,7 +77,7 @@ impl World {
                 } else {
                     Key::volume(name)
                 };
-                self.story.line(format!("{key} is deleted"));
+                self.story.line(&format!("{key} is deleted"));
                 self.cluster.gone(&key);
                 self.api.remove(&key);
             }
