@@ -13,6 +13,10 @@ pub mod decide;
 
 pub mod act;
 
+pub mod explain;
+
 pub mod manifest;
 
 pub mod simulate;
+
+pub mod cmd;

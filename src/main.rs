@@ -1,2 +1,9 @@
-//! x
-fn main() {}
+//! The `pvbind` program.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    pvbind::cmd::Cli::parse().run().into()
+}

@@ -1,4 +1,5 @@
-//! Serves a fake API server on the address in the first argument (127.0.0.1:8001 when there is none) until Ctrl-C.
+//! Serves a fake API server on the address in the first argument (127.0.0.1:8001 when there is none) until
+//! Ctrl-C.
 
 use fake_apiserver::{FakeApiServer, Options};
 

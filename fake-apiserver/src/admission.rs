@@ -1,5 +1,6 @@
-//! Decides what a cluster's rules add to an object or refuse: the namespace must exist and live, volumes and claims get their
-//! protection, claims without a class the default one. Never validates fields. Answers to `kubernetes/plugin/pkg/admission`.
+//! Decides what a cluster's rules add to an object or refuse: the namespace must exist and live, volumes and
+//! claims get their protection, claims without a class the default one. Never validates fields. Answers to
+//! `kubernetes/plugin/pkg/admission`.
 
 use serde_json::Value;
 
@@ -25,8 +26,8 @@ pub(crate) fn on_create(server: &Server, store: &Store, target: &Target, value: 
     Ok(())
 }
 
-/// An object of a dump gets protection as a new one would, and keeps the class it has or has not: in the cluster it came from
-/// that was decided already.
+/// An object of a dump gets protection as a new one would, and keeps the class it has or has not: in the
+/// cluster it came from that was decided already.
 pub(crate) fn on_import(server: &Server, store: &Store, target: &Target, value: &mut Value) {
     let terminating = value.pointer("/metadata/deletionTimestamp").is_some();
     let dumped = !text(value, &["metadata", "resourceVersion"]).is_empty();

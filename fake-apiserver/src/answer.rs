@@ -1,5 +1,6 @@
-//! Decides the form of an answer: code, content type, headers, and stored bytes wherever an object is shown as it is stored.
-//! Never decides what to answer. Answers to `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`.
+//! Decides the form of an answer: code, content type, headers, and stored bytes wherever an object is shown
+//! as it is stored. Never decides what to answer. Answers to
+//! `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -19,6 +20,8 @@ pub(crate) struct Answer {
     pub(crate) content_type: &'static str,
     /// `Warning` headers.
     pub(crate) warnings: Vec<String>,
+    /// `Retry-After`, in seconds.
+    pub(crate) retry_after: Option<u64>,
     pub(crate) content: Content,
 }
 
@@ -29,7 +32,7 @@ pub(crate) enum Content {
 
 impl Answer {
     fn new(code: u16, content_type: &'static str, body: Bytes) -> Self {
-        Self { code, content_type, warnings: Vec::new(), content: Content::Ready(body) }
+        Self { code, content_type, warnings: Vec::new(), retry_after: None, content: Content::Ready(body) }
     }
 
     /// A stored object, in the view that was asked for.
@@ -53,17 +56,26 @@ impl Answer {
     }
 
     pub(crate) fn watch(body: WatchBody) -> Self {
-        Self { code: 200, content_type: JSON, warnings: Vec::new(), content: Content::Watch(Box::new(body)) }
+        Self {
+            code: 200,
+            content_type: JSON,
+            warnings: Vec::new(),
+            retry_after: None,
+            content: Content::Watch(Box::new(body)),
+        }
     }
 
-    pub(crate) fn with_warning(mut self, warning: Option<&str>) -> Self {
-        self.warnings.extend(warning.map(|text| format!("299 - \"{}\"", text.replace('"', "\\\""))));
+    pub(crate) fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        let quoted = warnings.into_iter().map(|text| format!("299 - \"{}\"", text.replace('"', "\\\"")));
+        self.warnings.extend(quoted);
         self
     }
 }
 
 impl From<Box<Status>> for Answer {
     fn from(status: Box<Status>) -> Self {
-        Self::new(status.code, JSON, status.to_bytes())
+        let mut answer = Self::new(status.code, JSON, status.to_bytes());
+        answer.retry_after = status.details.and_then(|details| details["retryAfterSeconds"].as_u64());
+        answer
     }
 }

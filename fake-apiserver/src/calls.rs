@@ -1,5 +1,6 @@
-//! Decides whether a request is tampered with, and remembers requests for tests that count them. Never touches the store.
-//! Answers to no upstream piece: it is what a test of a client needs and a real server does not offer.
+//! Decides whether a request is tampered with, and remembers requests for tests that count them. Never
+//! touches the store. Answers to no upstream piece: it is what a test of a client needs and a real server
+//! does not offer.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,6 @@
-//! Decides what a continue token says: the revision of the first page and the last key shown, in kube-apiserver's own
-//! encoding. Never remembers a token. Answers to `k8s.io/apiserver/pkg/storage/continue.go`.
+//! Decides what a continue token says: the revision of the first page and the last key shown, in
+//! kube-apiserver's own encoding. Never remembers a token. Answers to
+//! `k8s.io/apiserver/pkg/storage/continue.go`.
 
 use serde_json::{Value, json};
 

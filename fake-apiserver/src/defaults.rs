@@ -1,6 +1,6 @@
-//! Decides the value of fields that a writer left out, the form of amounts, and the status that a new object starts with.
-//! Never refuses but what can't be read, and applying it twice changes nothing. Answers to `kubernetes/pkg/apis/*/v1/
-//! defaults.go` and to the strategies' `PrepareForCreate`.
+//! Decides the value of fields that a writer left out, the form of amounts, and the status that a new object
+//! starts with. Never refuses but what can't be read, and applying it twice changes nothing. Answers to
+//! `kubernetes/pkg/apis/*/v1/defaults.go` and to the strategies' `PrepareForCreate`.
 
 mod pods;
 mod quantities;
@@ -28,6 +28,7 @@ pub(crate) fn apply(kind: &Kind, value: &mut Value) -> Result<(), &'static str> 
         ("", "Service") => service(value),
         ("", "Secret") => secret(value),
         ("" | "events.k8s.io", "Event") => crate::events::complete(value),
+        ("", "Endpoints") => drop_empty_maps(value),
         ("coordination.k8s.io", "Lease") | ("policy", "PodDisruptionBudget") => {
             default_in(value, "spec", json!({}));
         }
@@ -47,10 +48,25 @@ pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<(), &'stati
         "PersistentVolumeClaim" => {
             default_in(map(value, "status"), "phase", "Pending".into());
             condition_times(value);
+            drop_empty_maps(map(value, "status"));
         }
         "PersistentVolume" => default_in(map(value, "status"), "phase", "Pending".into()),
-        "Pod" => condition_times(value),
+        "Pod" => {
+            condition_times(value);
+            for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+                for container in items(map(value, "status"), list) {
+                    default_in(container, "lastState", json!({}));
+                    default_in(container, "state", json!({}));
+                }
+            }
+        }
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "Job" | "CronJob" => {
+            for condition in items(map(value, "status"), "conditions") {
+                default_in(condition, "lastTransitionTime", Value::Null);
+                if kind.kind == "Deployment" {
+                    default_in(condition, "lastUpdateTime", Value::Null);
+                }
+            }
             workloads::complete_status(&kind.kind, value);
         }
         "Node" => node_status(value),
@@ -78,7 +94,18 @@ pub(crate) fn reset_status(kind: &Kind, value: &mut Value, now: &str) {
         ("", "Namespace") => json!({"phase": "Active"}),
         ("", "Pod") => {
             let quality = pods::quality(value);
-            json!({"phase": "Pending", "qosClass": quality})
+            let mut status = json!({"phase": "Pending", "qosClass": quality});
+            if value
+                .pointer("/spec/schedulingGates")
+                .and_then(Value::as_array)
+                .is_some_and(|gates| !gates.is_empty())
+            {
+                status["conditions"] = json!([{
+                    "type": "PodScheduled", "status": "False", "lastProbeTime": null, "lastTransitionTime": now,
+                    "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates",
+                }]);
+            }
+            status
         }
         ("", "Node") => {
             // A node is created by its kubelet, which says at once what it is: the status counts.
@@ -103,6 +130,15 @@ pub(crate) fn reset_status(kind: &Kind, value: &mut Value, now: &str) {
     if kind.kind == "Job" {
         workloads::claim_job(value);
     }
+}
+
+/// Removes maps and lists that Go leaves out when they are empty.
+fn drop_empty_maps(value: &mut Value) {
+    as_map_mut(value).retain(|_, field| match field {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    });
 }
 
 /// Sets a field of a map that has none of that name.
@@ -133,6 +169,7 @@ fn namespace(value: &mut Value) {
 
 fn node(value: &mut Value) {
     let spec = map_mut(value, "spec");
+    spec.retain(|name, field| name != "taints" || *field != json!([]));
     let cidr = spec.get("podCIDR").and_then(Value::as_str).map(str::to_owned);
     if let Some(cidr) = cidr {
         spec.entry("podCIDRs").or_insert_with(|| json!([cidr]));
@@ -142,6 +179,10 @@ fn node(value: &mut Value) {
 fn node_status(value: &mut Value) {
     let capacity = value.pointer("/status/capacity").cloned();
     let status = map(value, "status");
+    for condition in items(status, "conditions") {
+        default_in(condition, "lastHeartbeatTime", Value::Null);
+        default_in(condition, "lastTransitionTime", Value::Null);
+    }
     if let Some(capacity) = capacity {
         default_in(status, "allocatable", capacity);
     }

@@ -1,6 +1,6 @@
-//! Decides what the server says of itself: which groups, versions and resources there are, which version it is, whether it is
-//! well. Everything follows from the table of kinds. Never looks at objects. Answers to `k8s.io/apiserver/pkg/endpoints/
-//! discovery` and `.../pkg/server/healthz`.
+//! Decides what the server says of itself: which groups, versions and resources there are, which version it
+//! is, whether it is well. Everything follows from the table of kinds. Never looks at objects. Answers to
+//! `k8s.io/apiserver/pkg/endpoints/discovery` and `.../pkg/server/healthz`.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
-//! Decides how an event of `events.k8s.io/v1` is stored as an event of `v1` and shown again: the two groups are two views of
-//! one table. Never judges an event. Answers to `kubernetes/pkg/apis/events/v1/conversion.go`.
+//! Decides how an event of `events.k8s.io/v1` is stored as an event of `v1` and shown again: the two groups
+//! are two views of one table. Never judges an event. Answers to
+//! `kubernetes/pkg/apis/events/v1/conversion.go`.
 
 use serde_json::{Map, Value};
 
@@ -34,6 +35,10 @@ pub(crate) fn to_core(event: &Value) -> Value {
 /// Adds what the core view shows even when it is empty.
 pub(crate) fn complete(core: &mut Value) {
     let Some(fields) = core.as_object_mut() else { return };
+    // Go leaves empty strings out, but for the two that the core view always shows.
+    fields.retain(|name, value| {
+        value != "" || CORE_ALWAYS.iter().any(|(always, is_text)| *is_text && always == name)
+    });
     for (name, is_text) in CORE_ALWAYS {
         let empty = if *is_text { Value::from("") } else { Value::Null };
         fields.entry(*name).or_insert(empty);

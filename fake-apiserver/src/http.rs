@@ -1,5 +1,5 @@
-//! Decides how requests come in and answers go out over HTTP. Never looks into a body. Answers to the HTTP half of
-//! `k8s.io/apiserver/pkg/server`.
+//! Decides how requests come in and answers go out over HTTP. Never looks into a body. Answers to the HTTP
+//! half of `k8s.io/apiserver/pkg/server`.
 
 use std::sync::Arc;
 
@@ -27,21 +27,13 @@ pub(crate) async fn serve(
     listener: TcpListener,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let (stop, stopped) = tokio::sync::watch::channel(());
-    let router = router(server);
+    let router = router(server.clone());
     let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
         shutdown.await;
-        drop(stop);
+        // A graceful end waits for every response, and a watch's would take half an hour.
+        server.lock().cut_watches();
     });
-    let mut stopped = stopped;
-    tokio::select! {
-        result = serving.into_future() => result,
-        // A graceful end waits for every response, and a watch's response may take half an hour: those are cut.
-        () = async {
-            let _ = stopped.changed().await;
-            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        } => Ok(()),
-    }
+    serving.await
 }
 
 async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Request) -> Response<Body> {
@@ -68,6 +60,9 @@ fn response(answer: Answer) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    if let Some(seconds) = answer.retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
     for warning in answer.warnings {
         if let Ok(warning) = HeaderValue::from_str(&warning) {
             response.headers_mut().append(header::WARNING, warning);

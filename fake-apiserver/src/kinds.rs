@@ -1,5 +1,5 @@
-//! Decides which kinds exist: one row a kind, and the whole server, discovery included, follows from the rows. Never holds an
-//! object. Answers to the REST storage registrations under `kubernetes/pkg/registry`.
+//! Decides which kinds exist: one row a kind, and the whole server, discovery included, follows from the
+//! rows. Never holds an object. Answers to the REST storage registrations under `kubernetes/pkg/registry`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -36,13 +36,15 @@ pub(crate) enum Trait {
     Generation,
     /// A delete leaves the object terminating for its grace period until somebody confirms.
     Graceful,
+    /// A delete that says nothing of dependents leaves them.
+    OrphansByDefault,
     /// `DELETE` of the whole collection is not served.
     NoDeleteCollection,
     /// Belongs to the category `all`.
     All,
 }
 
-use Trait::{All, Generation, Graceful, NoDeleteCollection, ReturnsDeleted, Upserts};
+use Trait::{All, Generation, Graceful, NoDeleteCollection, OrphansByDefault, ReturnsDeleted, Upserts};
 
 const STATUS: &[&str] = &["status"];
 const STATUS_SCALE: &[&str] = &["scale", "status"];
@@ -119,13 +121,13 @@ const ROWS: &[Row] = &[
     (CORE, "ServiceAccount", "serviceaccounts", NAMESPACED, &["sa"], &[], &[], &[ReturnsDeleted]),
     (CORE, "ResourceQuota", "resourcequotas", NAMESPACED, &["quota"], STATUS, &[], &[ReturnsDeleted]),
     (CORE, "LimitRange", "limitranges", NAMESPACED, &["limits"], &[], &[], &[Upserts]),
-    (CORE, "ReplicationController", "replicationcontrollers", NAMESPACED, &["rc"], STATUS_SCALE, &["status.replicas"], &[Generation, All]),
+    (CORE, "ReplicationController", "replicationcontrollers", NAMESPACED, &["rc"], STATUS_SCALE, &["status.replicas"], &[Generation, OrphansByDefault, All]),
     (APPS, "Deployment", "deployments", NAMESPACED, &["deploy"], STATUS_SCALE, &[], &[Generation, All]),
     (APPS, "ReplicaSet", "replicasets", NAMESPACED, &["rs"], STATUS_SCALE, &["status.replicas"], &[Generation, All]),
     (APPS, "StatefulSet", "statefulsets", NAMESPACED, &["sts"], STATUS_SCALE, &[], &[Generation, All]),
     (APPS, "DaemonSet", "daemonsets", NAMESPACED, &["ds"], STATUS, &[], &[Generation, All]),
     (APPS, "ControllerRevision", "controllerrevisions", NAMESPACED, &[], &[], &[], &[]),
-    (BATCH, "Job", "jobs", NAMESPACED, &[], STATUS, &["status.successful"], &[Generation, All]),
+    (BATCH, "Job", "jobs", NAMESPACED, &[], STATUS, &["status.successful"], &[Generation, OrphansByDefault, All]),
     (BATCH, "CronJob", "cronjobs", NAMESPACED, &["cj"], STATUS, &[], &[Generation, All]),
     (STORAGE, "StorageClass", "storageclasses", CLUSTER, &["sc"], &[], &[], &[ReturnsDeleted]),
     (STORAGE, "VolumeAttachment", "volumeattachments", CLUSTER, &[], STATUS, &[], &[ReturnsDeleted]),
@@ -136,7 +138,7 @@ const ROWS: &[Row] = &[
     ("coordination.k8s.io", "Lease", "leases", NAMESPACED, &[], &[], &[], &[Upserts]),
     ("events.k8s.io", "Event", "events", NAMESPACED, &["ev"], &[], REGARDING_FIELDS, &[Upserts]),
     ("policy", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, &["pdb"], STATUS, &[], &[Generation]),
-    ("scheduling.k8s.io", "PriorityClass", "priorityclasses", CLUSTER, &["pc"], &[], &[], &[]),
+    ("scheduling.k8s.io", "PriorityClass", "priorityclasses", CLUSTER, &["pc"], &[], &[], &[Generation]),
     (RBAC, "ClusterRole", "clusterroles", CLUSTER, &[], &[], &[], &[]),
     (RBAC, "ClusterRoleBinding", "clusterrolebindings", CLUSTER, &[], &[], &[], &[]),
     (RBAC, "Role", "roles", NAMESPACED, &[], &[], &[], &[]),

@@ -1,11 +1,14 @@
-//! A Kubernetes API server for tests: one store, resource versions, watches, patches and conflicts as kube-apiserver has them.
-//! In process it is an [`axum::Router`], which is all that a kube client needs; over TCP it is plain HTTP.
+//! A Kubernetes API server for tests: one store, resource versions, watches, patches and conflicts as
+//! kube-apiserver has them. In process it is an [`axum::Router`], which is all that a kube client needs; over
+//! TCP it is plain HTTP.
 //!
-//! It decides what kube-apiserver v1.36 would answer. It runs no controllers: what it stores stays as it is until somebody
-//! writes, and it knows nothing of binding volumes. It answers to `k8s.io/apiserver` and `kubernetes/pkg/registry`.
+//! It decides what kube-apiserver v1.36 would answer. It runs no controllers: what it stores stays as it is
+//! until somebody writes, and it knows nothing of binding volumes. It answers to `k8s.io/apiserver` and
+//! `kubernetes/pkg/registry`.
 //!
-//! A request goes through `routes` (which kind, which name), then a verb of `verbs`, which defaults, validates and stores;
-//! `store` orders all writes and hands them to `watch`. The served kinds are the rows of one table in `kinds`.
+//! A request goes through `routes` (which kind, which name), then a verb of `verbs`, which defaults,
+//! validates and stores; `store` orders all writes and hands them to `watch`. The served kinds are the rows
+//! of one table in `kinds`.
 
 #![expect(
     clippy::unnecessary_box_returns,
@@ -19,6 +22,7 @@ mod continuation;
 mod defaults;
 mod discovery;
 mod events;
+mod history;
 mod http;
 mod kinds;
 mod names;
@@ -34,6 +38,7 @@ mod status;
 mod store;
 mod validate;
 mod verbs;
+mod warnings;
 mod watch;
 
 use std::sync::Arc;
@@ -91,8 +96,8 @@ impl FakeApiServer {
         http::serve(self.server.clone(), listener, shutdown).await
     }
 
-    /// Stores an object of a dump: like a create, but uid, creation and deletion time, status and finalizers stay as given.
-    /// A namespace that is missing is made.
+    /// Stores an object of a dump: like a create, but uid, creation and deletion time, status and finalizers
+    /// stay as given. A namespace that is missing is made.
     ///
     /// # Errors
     /// When the real server would refuse to create the object.
@@ -108,8 +113,8 @@ impl FakeApiServer {
         verbs::import::apply_as_is(&self.server, object)
     }
 
-    /// Removes an object of which no watch hears, as for a client that still holds what the server no longer has. Says whether
-    /// there was one.
+    /// Removes an object of which no watch hears, as for a client that still holds what the server no longer
+    /// has. Says whether there was one.
     #[expect(clippy::must_use_candidate, reason = "it is called for what it does")]
     pub fn forget(&self, kind: &str, namespace: &str, name: &str) -> bool {
         let mut store = self.server.lock();
@@ -118,8 +123,8 @@ impl FakeApiServer {
         store.forget(index, &key)
     }
 
-    /// Stores an object of which no watch hears and which no list shows until it is written again, though a GET finds it: as
-    /// for a client that lags.
+    /// Stores an object of which no watch hears and which no list shows until it is written again, though a
+    /// GET finds it: as for a client that lags.
     ///
     /// # Errors
     /// When it has no kind or no name.
@@ -178,6 +183,20 @@ impl FakeApiServer {
     #[must_use]
     pub fn changes(&self) -> Receiver<Change> {
         self.server.changes.subscribe()
+    }
+
+    /// Ends every open watch, as a server that restarts does.
+    pub fn cut_watches(&self) {
+        self.server.lock().cut_watches();
+    }
+
+    /// Holds the events of a kind back from its watches (`true`), or delivers what was held (`false`): for a client whose view
+    /// of one kind lags behind its view of another. Lists and GETs stay current. Says whether the kind is served.
+    #[expect(clippy::must_use_candidate, reason = "it is called for what it does")]
+    pub fn hold_watches(&self, kind: &str, hold: bool) -> bool {
+        let mut store = self.server.lock();
+        let index = verbs::import::kind_named(&store, kind);
+        index.inspect(|index| store.hold_watches(*index, hold)).is_some()
     }
 
     /// Serves one more kind, whose objects are stored as they are given.

@@ -1,5 +1,6 @@
-//! Decides uids and the random ends of generated names. Never reads a clock, and with a seed never gives two different
-//! sequences. Answers to `k8s.io/apiserver/pkg/storage/names` and `k8s.io/apimachinery/pkg/util/uuid`.
+//! Decides uids and the random ends of generated names. Never reads a clock, and with a seed never gives two
+//! different sequences. Answers to `k8s.io/apiserver/pkg/storage/names` and
+//! `k8s.io/apimachinery/pkg/util/uuid`.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -48,7 +49,8 @@ impl Names {
         )
     }
 
-    /// The name that `generateName: base` gets: the base, cut so that the whole has at most 63 characters, and five more.
+    /// The name that `generateName: base` gets: the base, cut so that the whole has at most 63 characters,
+    /// and five more.
     pub(crate) fn generate(&mut self, base: &str) -> String {
         let mut end = base.len().min(LONGEST_BASE);
         while !base.is_char_boundary(end) {

@@ -1,13 +1,14 @@
-//! Decides how a stored object is held: one immutable value and its JSON, made once, shared by every answer, list and watch
-//! that shows it. Never changes after it is made. Answers to the serialisation cache of `k8s.io/apiserver/pkg/storage/cacher`.
+//! Decides how a stored object is held: one immutable value and its JSON, made once, shared by every answer,
+//! list and watch that shows it. Never changes after it is made. Answers to the serialisation cache of
+//! `k8s.io/apiserver/pkg/storage/cacher`.
 
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value};
 
-/// Where an object stands in its table: `namespace/name`, or `name` outside namespaces. One string, so that the order is
-/// etcd's and a namespace is a prefix.
+/// Where an object stands in its table: `namespace/name`, or `name` outside namespaces. One string, so that
+/// the order is etcd's and a namespace is a prefix.
 pub(crate) type Key = Arc<str>;
 
 pub(crate) fn key_of(namespace: &str, name: &str) -> Key {

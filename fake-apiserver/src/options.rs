@@ -1,6 +1,6 @@
-//! Decides how a fake API server behaves where a test may want something else than the real one: its clock, its source of
-//! names, how strict it is, and how much it remembers. Never reads a clock or makes a name itself. Answers to the flags of
-//! kube-apiserver, reduced to those that a test needs.
+//! Decides how a fake API server behaves where a test may want something else than the real one: its clock,
+//! its source of names, how strict it is, and how much it remembers. Never reads a clock or makes a name
+//! itself. Answers to the flags of kube-apiserver, reduced to those that a test needs.
 
 use std::sync::Arc;
 
@@ -23,15 +23,16 @@ pub enum Ids {
 pub enum Admission {
     /// Defaults, validation and admission plugins, as the real server has them.
     Full,
-    /// Stores what it is given: no defaults, no validation, no finalizers. For objects of recorded unit tests, which are often
-    /// not valid.
+    /// Stores what it is given: no defaults, no validation, no finalizers. For objects of recorded unit
+    /// tests, which are often not valid.
     Raw,
 }
 
 /// The admission plugins that can be left out, for clusters in which nothing would ever undo what they do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plugins {
-    /// Puts `kubernetes.io/pv-protection` on each new volume. Without a controller that removes it no volume ever goes.
+    /// Puts `kubernetes.io/pv-protection` on each new volume. Without a controller that removes it no volume
+    /// ever goes.
     pub volume_protection: bool,
     /// Puts `kubernetes.io/pvc-protection` on each new claim, with the same consequence.
     pub claim_protection: bool,

@@ -1,17 +1,18 @@
-//! Decides what a patch makes of an object, one file a kind of patch. Never decides whether the result may be stored. Answers
-//! to `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
+//! Decides what a patch makes of an object, one file a kind of patch. Never decides whether the result may be
+//! stored. Answers to `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
 
+mod json;
 mod strategic;
 
 use serde_json::Value;
 
 use crate::kinds::Kind;
-use crate::status::{Cause, Result, Status};
+use crate::status::{Result, Status};
 
 /// A patch, read.
 pub(crate) enum Patch {
     Merge(Value),
-    Json(json_patch::Patch),
+    Json(Vec<Value>),
     Strategic(Value),
 }
 
@@ -38,11 +39,10 @@ impl Patch {
         match content_type {
             "application/merge-patch+json" => Ok(Self::Merge(object()?)),
             "application/strategic-merge-patch+json" => Ok(Self::Strategic(object()?)),
-            "application/json-patch+json" => {
-                let why =
-                    |error: serde_json::Error| Status::bad_request(format!("error decoding patch: {error}"));
-                Ok(Self::Json(serde_json::from_value(value()?).map_err(why)?))
-            }
+            "application/json-patch+json" => match value()? {
+                Value::Array(operations) => Ok(Self::Json(operations)),
+                _ => Err(Status::bad_request("error decoding patch: it is no list of operations")),
+            },
             _ => {
                 let mut refusal = Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
                 refusal.details = Some(serde_json::json!({}));
@@ -64,19 +64,16 @@ impl Patch {
                 Err(Box::new(refusal))
             }
             Self::Strategic(patch) => strategic::apply(object, patch),
-            Self::Json(patch) => {
-                let mut object = object.clone();
-                json_patch::patch(&mut object, patch).map_err(|error| {
-                    let why =
-                        format!("the server rejected our request due to an error in our request: {error}");
-                    let cause = Cause::invalid("patch", error.to_string(), &why);
-                    let mut refusal = Status::invalid(&kind.group, &kind.kind, "", &[cause]);
-                    refusal.message = "the server rejected our request due to an error in our request".into();
-                    refusal.details = Some(serde_json::json!({}));
-                    refusal
-                })?;
-                Ok(object)
-            }
+            Self::Json(patch) => json::apply(object, patch).map_err(|why| {
+                let mut refusal = Status::new(
+                    422,
+                    "Invalid",
+                    "the server rejected our request due to an error in our request",
+                );
+                tracing::debug!(%why, "a JSON patch does not apply");
+                refusal.details = Some(serde_json::json!({}));
+                Box::new(refusal)
+            }),
         }
     }
 }

@@ -1,5 +1,7 @@
-//! Decides how an amount such as `1024Mi` is read and in which form it is kept. Never rounds what it can hold exactly. Answers
-//! to `k8s.io/apimachinery/pkg/api/resource`.
+//! Decides how an amount such as `1024Mi` is read and in which form it is kept. Never rounds what it can hold
+//! exactly. Answers to `k8s.io/apimachinery/pkg/api/resource`.
+
+use std::borrow::Cow;
 
 use serde_json::Value;
 
@@ -146,9 +148,9 @@ fn suffix(text: &str) -> Option<Suffix> {
 
 /// The amount in billionths, rounded up; `None` when it is beyond all bounds.
 fn nanos(number: &str, fraction: &str, suffix: &Suffix) -> Option<i128> {
-    let digits = format!("{number}{fraction}");
-    let digits = digits.trim_start_matches('0');
-    let value: i128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+    let value = number.bytes().chain(fraction.bytes()).try_fold(0_i128, |value, digit| {
+        value.checked_mul(10)?.checked_add(i128::from(digit.wrapping_sub(b'0')))
+    })?;
     if value == 0 {
         return Some(0);
     }
@@ -167,17 +169,23 @@ fn nanos(number: &str, fraction: &str, suffix: &Suffix) -> Option<i128> {
     }
 }
 
-/// Puts an amount into the form in which the server keeps it. One that is in its shortest form already stays as it is written.
+/// Puts an amount into the form in which the server keeps it. One that is in its shortest form already stays
+/// as it is written.
 pub(crate) fn canonicalise(value: &mut Value) -> Result<(), &'static str> {
-    let written = match &*value {
-        Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
-        Value::Null => "0".to_owned(),
+    let written: Cow<'_, str> = match &*value {
+        Value::String(text) => text.trim().into(),
+        Value::Number(number) => number.to_string().into(),
+        Value::Null => "0".into(),
         _ => return Err(WRONG_FORM),
     };
     let (quantity, suffix, fraction) = parse(&written)?;
-    let shortest = quantity.exponent() == (suffix.form, suffix.exponent);
-    let kept = if shortest && !fraction { written } else { quantity.to_string() };
+    // An exponent is never moved, so that huge numbers in JSON come back as they were.
+    let signed = suffix.form == Form::Exponent && suffix.exponent > 18;
+    let shortest = !fraction && (signed || quantity.exponent() == (suffix.form, suffix.exponent));
+    if shortest && *value == *written {
+        return Ok(());
+    }
+    let kept = if shortest { written.into_owned() } else { quantity.to_string() };
     *value = kept.into();
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Decides what a request says: path, query, content type and body, percent-decoded but not judged. Never knows which kinds
-//! exist. Answers to `k8s.io/apiserver/pkg/endpoints/request`.
+//! Decides what a request says: path, query, content type and body, percent-decoded but not judged. Never
+//! knows which kinds exist. Answers to `k8s.io/apiserver/pkg/endpoints/request`.
 
 use bytes::Bytes;
 use serde_json::Value;

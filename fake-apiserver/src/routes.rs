@@ -1,5 +1,5 @@
-//! Decides which kind, namespace, name and subresource a URL means. Never looks at objects. Answers to the request info
-//! resolver of `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`.
+//! Decides which kind, namespace, name and subresource a URL means. Never looks at objects. Answers to the
+//! request info resolver of `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`.
 
 use std::sync::Arc;
 

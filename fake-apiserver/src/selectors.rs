@@ -1,5 +1,5 @@
-//! Decides which objects a request means: label selectors, field selectors and the namespace. Never looks at a store. Answers
-//! to `k8s.io/apimachinery/pkg/labels` and `.../pkg/fields`, parse errors included.
+//! Decides which objects a request means: label selectors, field selectors and the namespace. Never looks at
+//! a store. Answers to `k8s.io/apimachinery/pkg/labels` and `.../pkg/fields`, parse errors included.
 
 mod fields;
 mod labels;

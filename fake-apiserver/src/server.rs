@@ -1,5 +1,6 @@
-//! Decides nothing: it is where the parts of one server meet, the store behind its lock, the clock, the names, and those who
-//! listen, and where a request is handed to its verb. Answers to the handler chain of `k8s.io/apiserver/pkg/server`.
+//! Decides nothing: it is where the parts of one server meet, the store behind its lock, the clock, the
+//! names, and those who listen, and where a request is handed to its verb. Answers to the handler chain of
+//! `k8s.io/apiserver/pkg/server`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -44,7 +45,8 @@ impl Server {
         server
     }
 
-    /// The store. A panic while it was held can't have left a write half done: the store's own steps don't panic.
+    /// The store. A panic while it was held can't have left a write half done: the store's own steps don't
+    /// panic.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
-//! Decides how a refusal looks: the `Status` object with its code, reason, message, details and causes, worded as
-//! kube-apiserver words it because clients match on the text. Never decides whether to refuse. Answers to
-//! `k8s.io/apimachinery/pkg/api/errors` and `.../util/validation/field`.
+//! Decides how a refusal looks: the `Status` object with its code, reason, message, details and causes,
+//! worded as kube-apiserver words it because clients match on the text. Never decides whether to refuse.
+//! Answers to `k8s.io/apimachinery/pkg/api/errors` and `.../util/validation/field`.
 
 use std::fmt;
 
@@ -18,7 +18,8 @@ pub struct Status {
     pub reason: String,
     /// The sentence for people.
     pub message: String,
-    /// What it is about: `name`, `group`, `kind`, `uid`, `causes`, `retryAfterSeconds`; absent where the real server gives none.
+    /// What it is about: `name`, `group`, `kind`, `uid`, `causes`, `retryAfterSeconds`; absent where the real
+    /// server gives none.
     pub details: Option<Value>,
     /// The token with which an expired list can be continued, inconsistently.
     pub continue_token: Option<String>,
@@ -123,6 +124,12 @@ impl Status {
         Self::new(422, "Invalid", message).with(about)
     }
 
+    /// 422 for an object of a kind. An event is judged, and named, as the older of its two kinds.
+    pub(crate) fn invalid_object(kind: &Kind, name: &str, causes: &[Cause]) -> Box<Self> {
+        let group = if kind.is_events_view() { "" } else { &kind.group };
+        Self::invalid(group, &kind.kind, name, causes)
+    }
+
     /// The answer to a delete after which the object is gone.
     pub(crate) fn deleted(kind: &Kind, name: &str, uid: &str) -> Value {
         let mut about = details(&kind.group, &kind.plural, name);
@@ -216,6 +223,23 @@ impl Cause {
         let supported: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
         let why = format!("Unsupported value: {}: supported values: {}", value.into(), supported.join(", "));
         Self::new(field, "FieldValueNotSupported", why)
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {}", value.into()))
+    }
+
+    /// Adds why to a cause that says only what.
+    pub(crate) fn explain(&mut self, why: &str) {
+        for text in [&mut self.message, &mut self.sentence] {
+            text.push_str(": ");
+            text.push_str(why);
+        }
+    }
+
+    /// The sentence alone, for errors that nobody translates.
+    pub(crate) fn sentence(&self) -> &str {
+        &self.sentence
     }
 
     pub(crate) fn too_long(field: impl Into<String>, bytes: usize) -> Self {

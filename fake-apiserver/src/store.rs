@@ -1,114 +1,26 @@
-//! Decides the one order of all writes: a single revision counter, one table a kind, one history a table. A list is a copy of
-//! a persistent map, so it takes no time and holds nobody up; an older list is the current map with the later events undone.
-//! Never parses a request and never judges an object. Answers to etcd and `k8s.io/apiserver/pkg/storage/etcd3`.
+//! Decides the one order of all writes: a single revision counter, one table a kind, one history a table. A
+//! list is a copy of a persistent map, so it takes no time and holds nobody up; an older list is the current
+//! map with the later events undone. Never parses a request and never judges an object. Answers to etcd and
+//! `k8s.io/apiserver/pkg/storage/etcd3`.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
 use imbl::OrdMap;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::history::{Event, Shown};
 use crate::kinds::{Kind, Kinds};
 use crate::object::{Key, Object, metadata_mut};
 use crate::selectors::Filter;
 use crate::status::{Result, Status};
 
-/// The revision before the first write. Above 1, so that a request from "1" is from before all memory, as on a real server.
+/// The revision before the first write. Above 1, so that a request from "1" is from before all memory, as on
+/// a real server.
 const START: u64 = 100;
 
 pub(crate) type Objects = OrdMap<Key, Arc<Object>>;
-
-/// How an event looks to one watcher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
-    Added,
-    Modified,
-    Deleted,
-    /// The object stopped matching: the watcher sees the last state that did, deleted.
-    Left,
-}
-
-/// One write.
-#[derive(Debug)]
-pub(crate) struct Event {
-    key: Key,
-    pub(crate) revision: u64,
-    /// The state after the write, or the last one of a deleted object with the revision of the delete.
-    pub(crate) object: Arc<Object>,
-    pub(crate) previous: Option<Arc<Object>>,
-    deleted: bool,
-    /// The event as it goes to every watcher that sees it unchanged, made by the first that needs it.
-    line: OnceLock<Bytes>,
-}
-
-impl Event {
-    /// What a watcher with that filter sees of it.
-    fn shown_to(&self, filter: &Filter) -> Option<Shown> {
-        if !self.key.starts_with(&filter.prefix) {
-            return None;
-        }
-        let picks = |object: &Option<Arc<Object>>| object.as_ref().is_some_and(|object| filter.picks(object));
-        if self.deleted {
-            return picks(&self.previous).then_some(Shown::Deleted);
-        }
-        match (picks(&self.previous), filter.picks(&self.object)) {
-            (true, true) => Some(Shown::Modified),
-            (false, true) => Some(Shown::Added),
-            (true, false) => Some(Shown::Left),
-            (false, false) => None,
-        }
-    }
-
-    /// How it looks to a watcher that sees everything.
-    fn plainly(&self) -> Shown {
-        match (self.deleted, &self.previous) {
-            (true, _) => Shown::Deleted,
-            (false, Some(_)) => Shown::Modified,
-            (false, None) => Shown::Added,
-        }
-    }
-
-    /// The line for a watcher, shared whenever the watcher sees what most see.
-    pub(crate) fn line(&self, shown: Shown) -> Bytes {
-        match (shown, &self.previous) {
-            (Shown::Left, Some(previous)) => {
-                let mut value = Value::clone(&previous.value);
-                set_revision(&mut value, self.revision);
-                event_line("DELETED", Object::new(value, self.revision).bytes())
-            }
-            _ if shown == self.plainly() => {
-                self.line.get_or_init(|| event_line(shown.name(), self.object.bytes())).clone()
-            }
-            _ => event_line(shown.name(), self.object.bytes()),
-        }
-    }
-}
-
-impl Shown {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted | Self::Left => "DELETED",
-        }
-    }
-}
-
-pub(crate) fn event_line(name: &str, object: &[u8]) -> Bytes {
-    let mut line = Vec::with_capacity(object.len() + 40);
-    write_event(&mut line, name, object);
-    line.into()
-}
-
-pub(crate) fn write_event(line: &mut Vec<u8>, name: &str, object: &[u8]) {
-    line.extend_from_slice(b"{\"type\":\"");
-    line.extend_from_slice(name.as_bytes());
-    line.extend_from_slice(b"\",\"object\":");
-    line.extend_from_slice(object);
-    line.extend_from_slice(b"}\n");
-}
 
 pub(crate) type Delivery = (Shown, Arc<Event>);
 
@@ -133,6 +45,22 @@ struct Table {
     /// The revision of the last event that the history no longer has.
     forgotten: u64,
     watchers: Vec<Watcher>,
+    /// Events that watchers have to wait for, while they are held back.
+    held: Option<Vec<Arc<Event>>>,
+}
+
+impl Table {
+    /// Hands an event to the watchers that see it. One whose buffer is full is cut rather than waited for: the write must not
+    /// depend on its readers.
+    fn deliver(&mut self, event: &Arc<Event>) {
+        self.watchers.retain(|watcher| {
+            if watcher.sender.is_closed() {
+                return false;
+            }
+            let shown = event.shown_to(&watcher.filter);
+            shown.is_none_or(|shown| watcher.sender.try_send((shown, event.clone())).is_ok())
+        });
+    }
 }
 
 /// Everything that is stored.
@@ -253,15 +181,15 @@ impl Store {
         object
     }
 
-    /// Removes an object; the event shows its last state (or `last`, when the delete changed it) with the delete's revision.
-    pub(crate) fn remove(&mut self, kind: usize, key: &str, last: Option<Value>) -> Option<Arc<Object>> {
+    /// Removes an object; the event shows its last state with the delete's revision.
+    pub(crate) fn remove(&mut self, kind: usize, key: &str) -> Option<Arc<Object>> {
         let row = self.kinds.get(kind).clone();
         let table = self.table_mut(kind);
         let hidden = table.hidden.remove(key);
         let Some((key, previous)) = table.objects.remove_with_key(key) else {
             return hidden;
         };
-        let mut value = last.unwrap_or_else(|| Value::clone(&hidden.as_ref().unwrap_or(&previous).value));
+        let mut value = Value::clone(&hidden.as_ref().unwrap_or(&previous).value);
         let revision = self.next_revision(&row);
         set_revision(&mut value, revision);
         let object = Arc::new(Object::new(value, revision));
@@ -300,18 +228,40 @@ impl Store {
                 table.forgotten = dropped.revision;
             }
         }
-        // A watcher whose buffer is full is cut rather than waited for: the write must not depend on its readers.
-        table.watchers.retain(|watcher| {
-            if watcher.sender.is_closed() {
-                return false;
-            }
-            event
-                .shown_to(&watcher.filter)
-                .is_none_or(|shown| watcher.sender.try_send((shown, event.clone())).is_ok())
-        });
+        match &mut table.held {
+            Some(held) => held.push(event),
+            None => table.deliver(&event),
+        }
     }
 
-    /// Starts a watch after a revision: everything later is either missed (and handed over now) or still to come.
+    /// Up to where the watchers of a kind know everything: a bookmark must not promise more.
+    pub(crate) fn delivered(&self, kind: &Kind) -> u64 {
+        let index = self.kinds.by_kind(&kind.group, &kind.version, &kind.kind);
+        let held = index.and_then(|index| self.table(index).held.as_ref()?.first());
+        held.map_or(self.revision, |event| event.revision - 1)
+    }
+
+    /// Ends every watch.
+    pub(crate) fn cut_watches(&mut self) {
+        for table in &mut self.tables {
+            table.watchers.clear();
+        }
+    }
+
+    /// Holds the events of a kind back from its watchers, or lets go what was held.
+    pub(crate) fn hold_watches(&mut self, kind: usize, hold: bool) {
+        let table = self.table_mut(kind);
+        if hold {
+            table.held.get_or_insert_default();
+            return;
+        }
+        for event in table.held.take().into_iter().flatten() {
+            table.deliver(&event);
+        }
+    }
+
+    /// Starts a watch after a revision: everything later is either missed (and handed over now) or still to
+    /// come.
     pub(crate) fn watch(&mut self, kind: usize, filter: &Arc<Filter>, after: u64) -> Result<Subscription> {
         let buffer = self.watch_buffer;
         let table = self.table_mut(kind);
@@ -320,7 +270,10 @@ impl Store {
             return Err(Status::expired(format!("too old resource version: {after} ({oldest})")));
         }
         let first = table.history.partition_point(|event| event.revision <= after);
-        let missed = table.history.range(first..);
+        // What is held back from the others is held back from a new watcher too.
+        let held_from =
+            table.held.as_ref().and_then(|held| held.first()).map_or(u64::MAX, |event| event.revision);
+        let missed = table.history.range(first..).take_while(|event| event.revision < held_from);
         let missed = missed.filter_map(|event| Some((event.shown_to(filter)?, event.clone()))).collect();
         let (sender, receiver) = mpsc::channel(buffer);
         table.watchers.push(Watcher { filter: filter.clone(), sender });
@@ -369,7 +322,7 @@ mod tests {
         let (mut store, kind) = store();
         let first = put(&mut store, kind, "a", &json!({}));
         put(&mut store, kind, "b", &json!({}));
-        store.remove(kind, "ns/a", None).unwrap();
+        store.remove(kind, "ns/a").unwrap();
         assert_eq!(names(&store.list(kind)), ["ns/b"]);
         assert_eq!(names(&store.list_at(kind, first + 1).unwrap()), ["ns/a", "ns/b"]);
         assert_eq!(names(&store.list_at(kind, first).unwrap()), ["ns/a"]);
@@ -382,7 +335,7 @@ mod tests {
         let (mut store, kind) = store();
         put(&mut store, kind, "a", &json!({}));
         let listed = store.revision();
-        store.remove(kind, "ns/a", None).unwrap();
+        store.remove(kind, "ns/a").unwrap();
         let filter = filter(&store, kind, "");
         let subscription = store.watch(kind, &filter, listed).unwrap();
         let shown: Vec<Shown> = subscription.missed.iter().map(|(shown, _)| *shown).collect();

@@ -1,10 +1,15 @@
-//! Decides whether an object may be stored: names, required fields, amounts, and what may not change. Says what is wrong in the
-//! real server's words and order. Never changes an object. Answers to `kubernetes/pkg/apis/*/validation`.
+//! Decides whether an object may be stored: names, required fields, amounts, and what may not change. Says
+//! what is wrong in the real server's words and order. Never changes an object. Answers to
+//! `kubernetes/pkg/apis/*/validation`.
 
 mod claims;
 mod classes;
+mod drivers;
+mod events;
 mod metadata;
 pub(crate) mod names;
+mod nodes;
+mod pods;
 mod volumes;
 
 use serde_json::Value;
@@ -32,7 +37,15 @@ pub(crate) fn update(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
     causes.extend(match (&*kind.group, &*kind.kind, target.subresource.as_str()) {
         ("", "PersistentVolume", "") => volumes::update(old, new),
         ("", "PersistentVolumeClaim", "") => claims::update(old, new),
+        ("", "Pod", "") => pods::update(old, new),
+        ("", "Node", "") => nodes::update(old, new),
+        ("", "Event", "") => events::update(old, new, false),
+        ("events.k8s.io", "Event", "") => events::update(old, new, true),
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet", "") => fields(kind, new),
         ("storage.k8s.io", "StorageClass", "") => classes::update(old, new),
+        ("storage.k8s.io", "CSIDriver", "") => drivers::update_driver(old, new),
+        ("storage.k8s.io", "VolumeAttachment", "" | "status") => drivers::update_attachment(old, new),
+        ("storage.k8s.io", "VolumeAttributesClass", "") => drivers::update_attributes(old, new),
         _ => Vec::new(),
     });
     causes
@@ -42,7 +55,17 @@ fn fields(kind: &Kind, value: &Value) -> Vec<Cause> {
     match (&*kind.group, &*kind.kind) {
         ("", "PersistentVolume") => volumes::create(value),
         ("", "PersistentVolumeClaim") => claims::create(value),
+        ("", "Pod") => pods::create(value),
+        ("", "Node") => nodes::create(value),
+        ("", "Event") => events::create(value, false),
+        ("events.k8s.io", "Event") => events::create(value, true),
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => {
+            pods::spec(&value["spec"]["template"]["spec"], "spec.template.spec")
+        }
         ("storage.k8s.io", "StorageClass") => classes::create(value),
+        ("storage.k8s.io", "CSIDriver") => drivers::create_driver(value),
+        ("storage.k8s.io", "VolumeAttachment") => drivers::create_attachment(value),
+        ("storage.k8s.io", "VolumeAttributesClass") => drivers::attributes(value),
         _ => Vec::new(),
     }
 }

@@ -1,6 +1,6 @@
-//! What can be asked of a resource, one file a verb. Each takes the store's lock once, for as long as it decides and writes, so
-//! that every request is one step in the order of revisions. Answers to `k8s.io/apiserver/pkg/endpoints/handlers` and
-//! `.../pkg/registry/generic/registry`.
+//! What can be asked of a resource, one file a verb. Each takes the store's lock once, for as long as it
+//! decides and writes, so that every request is one step in the order of revisions. Answers to
+//! `k8s.io/apiserver/pkg/endpoints/handlers` and `.../pkg/registry/generic/registry`.
 
 pub(crate) mod binding;
 pub(crate) mod create;

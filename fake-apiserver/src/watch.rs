@@ -1,6 +1,7 @@
-//! Decides what a watch writes and when: initial objects, missed events, live events, bookmarks, the end. Timers are tokio's,
-//! so a paused clock governs them. Never touches the store but to ask for its revision, and never waits for its reader: a
-//! stream that the store has cut ends. Answers to `k8s.io/apiserver/pkg/endpoints/handlers/watch.go` and the cacher's bookmarks.
+//! Decides what a watch writes and when: initial objects, missed events, live events, bookmarks, the end.
+//! Timers are tokio's, so a paused clock governs them. Never touches the store but to ask for its revision,
+//! and never waits for its reader: a stream that the store has cut ends. Answers to
+//! `k8s.io/apiserver/pkg/endpoints/handlers/watch.go` and the cacher's bookmarks.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,10 +17,11 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::events;
+use crate::history::{Event, Shown, event_line, write_event};
 use crate::kinds::Kind;
-use crate::object::Object;
+use crate::object::{Object, as_map_mut};
 use crate::status::Status;
-use crate::store::{Delivery, Event, Shown, Store, Subscription, event_line, write_event};
+use crate::store::{Delivery, Store, Subscription};
 
 /// How often a quiet watch that asked for bookmarks gets one.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
@@ -166,8 +168,17 @@ impl WatchBody {
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        let object =
-            json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
+        let kind = &self.kind;
+        let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
+        // A bookmark is an empty object of its kind, and shows what an empty object shows.
+        let blank = match (&*kind.group, &*kind.kind) {
+            ("", "PersistentVolumeClaim") => json!({"spec": {"resources": {}}, "status": {}}),
+            ("", "PersistentVolume") => json!({"spec": {}, "status": {}}),
+            ("", "Pod") => json!({"spec": {"containers": null}, "status": {}}),
+            ("storage.k8s.io", "StorageClass") => json!({"provisioner": ""}),
+            _ => json!({}),
+        };
+        as_map_mut(&mut object).extend(blank.as_object().cloned().unwrap_or_default());
         event_line("BOOKMARK", object.to_string().as_bytes())
     }
 
@@ -179,7 +190,8 @@ impl WatchBody {
         if timers.bookmark.as_mut().is_some_and(|bookmark| bookmark.as_mut().poll_elapsed(cx)) {
             timers.next_bookmark();
             // Read before the queue is: whatever was written up to here is in the queue already.
-            self.bookmark_due = Some(self.store.lock().unwrap_or_else(PoisonError::into_inner).revision());
+            let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            self.bookmark_due = Some(store.delivered(&self.kind));
         }
         over
     }

@@ -377,6 +377,20 @@ async fn a_watcher_that_does_not_read_is_cut_and_holds_nobody_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn watches_can_be_held_back_and_cut() {
+    let server = server();
+    let mut watch = Watch::open(&server, &format!("{MAPS}?watch=true&timeoutSeconds=60")).await;
+    assert!(server.hold_watches("ConfigMap", true));
+    call(&server, "POST", MAPS, &config("a"));
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(9), watch.next()).await;
+    assert!(waited.is_err());
+    assert!(server.hold_watches("ConfigMap", false));
+    assert_eq!(seen(&watch.next().await), [pair("ADDED", "a")]);
+    server.cut_watches();
+    assert!(watch.next().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn both_event_apis_show_the_same_events() {
     let server = server();
     let events = "/apis/events.k8s.io/v1/namespaces/default/events";
@@ -414,6 +428,13 @@ async fn the_server_serves_tcp_until_it_is_told_to_stop() {
     let mut answer = String::new();
     tokio::io::AsyncReadExt::read_to_string(&mut stream, &mut answer).await.unwrap();
     assert!(answer.contains("v1.36.3"), "{answer}");
+    // An open watch doesn't keep the server from stopping.
+    let mut watching = tokio::net::TcpStream::connect(address).await.unwrap();
+    let watch = b"GET /api/v1/pods?watch=true HTTP/1.1\r\nHost: a\r\n\r\n";
+    tokio::io::AsyncWriteExt::write_all(&mut watching, watch).await.unwrap();
+    let mut head = [0; 12];
+    tokio::io::AsyncReadExt::read_exact(&mut watching, &mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
     stop.send(()).unwrap();
     serving.await.unwrap().unwrap();
 }

@@ -52,7 +52,7 @@ impl Reason {
             ),
             Reason::VolumeNotFound { volume, .. } => Some(format!("create volume {}", volume.name())),
             Reason::VolumeDiffers { volume, .. } => {
-                Some(format!("make volume {} and the claim agree, or take spec.volumeName away", volume.name()))
+                Some(format!("make volume {} and the claim agree, or let the claim have another volume", volume.name()))
             }
             Reason::VolumeTaken { volume, .. } => Some(format!(
                 "recreate the claim without spec.volumeName, or with another volume than {}",

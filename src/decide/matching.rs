@@ -288,3 +288,24 @@ pub fn check_named(volume: &Volume, claim: &Claim, settings: &Settings) -> Resul
     }
     Ok(())
 }
+
+/// Whether a volume that is reserved for the claim satisfies it, when that is asked for: upstream binds such a pair
+/// whatever differs, and so does this program unless it is strict. Volumes that are the claim's already are not
+/// asked for anything.
+///
+/// # Errors
+/// What does not fit.
+pub fn check_reserved(volume: &Volume, claim: &Claim, settings: &Settings) -> Result<(), String> {
+    let is_reserved_by_name =
+        volume::claim_ref(volume).is_some_and(|reference| volume::referred_uid(reference).is_empty());
+    if !settings.strict || !is_reserved_by_name {
+        return Ok(());
+    }
+    check_named(volume, claim, settings)?;
+    let selector = claim.spec.as_ref().and_then(|s| s.selector.as_ref());
+    if selector.is_some_and(|s| topology::selector_matches(s, volume.metadata.labels.as_ref()) != Some(true))
+    {
+        return Err("the claim's selector does not match".to_owned());
+    }
+    Ok(())
+}

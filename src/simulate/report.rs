@@ -115,3 +115,22 @@ impl Report {
         });
     }
 }
+
+impl Report {
+    /// Whether everything is bound or placed, or waits by design.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        let waits_by_design = |reasons: &[Reason]| {
+            reasons.first().is_some_and(|reason| BY_DESIGN.contains(&reason.code.as_str()))
+        };
+        self.settled
+            && self.claims.iter().all(|claim| claim.phase == "Bound" || waits_by_design(&claim.reasons))
+            && self
+                .pods
+                .iter()
+                .all(|pod| !pod.node.is_empty() || pod.reasons.is_empty() || waits_by_design(&pod.reasons))
+    }
+}
+
+/// The reasons that are no problem: somebody has yet to ask.
+const BY_DESIGN: [&str; 2] = ["WaitForFirstConsumer", "PodGated"];

@@ -1,5 +1,5 @@
-//! Decides the defaults of pods and pod templates, the quality class, and what the admission plugins for tolerations and taints
-//! add.
+//! Decides the defaults of pods and pod templates, the quality class, and what the admission plugins for
+//! tolerations and taints add.
 
 use serde_json::{Value, json};
 
@@ -141,7 +141,8 @@ pub(super) fn taint_new_node(value: &mut Value) {
     }
 }
 
-/// `BestEffort` without any amounts, `Guaranteed` when every container's cpu and memory are limited to what they request.
+/// `BestEffort` without any amounts, `Guaranteed` when every container's cpu and memory are limited to what
+/// they request.
 pub(super) fn quality(pod: &Value) -> &'static str {
     let spec = &pod["spec"];
     let containers: Vec<&Value> = ["containers", "initContainers"]

@@ -22,6 +22,7 @@ pub(super) fn volume(value: &mut Value) {
 pub(super) fn claim(value: &mut Value) {
     default_in(map(value, "status"), "phase", "Pending".into());
     super::condition_times(value);
+    super::drop_empty_maps(map(value, "status"));
     claim_spec(map(value, "spec"));
 }
 
@@ -30,6 +31,7 @@ pub(super) fn claim_spec(spec: &mut Value) {
     default_in(spec, "volumeMode", "Filesystem".into());
     default_in(spec, "resources", json!({}));
     drop_empty(spec, &["volumeName"]);
+    sources(spec);
     let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
     match (source, reference) {
         (Some(source), None) => default_in(spec, "dataSourceRef", source),
@@ -37,6 +39,31 @@ pub(super) fn claim_spec(spec: &mut Value) {
             default_in(spec, "dataSource", reference);
         }
         _ => {}
+    }
+}
+
+/// The older field can only name claims and snapshots, and a reference across namespaces needs a feature that
+/// is off.
+fn sources(spec: &mut Value) {
+    let is = |source: &Value, group: &str, kind: &str| {
+        source.get("apiGroup").and_then(Value::as_str).unwrap_or_default() == group && source["kind"] == kind
+    };
+    let fields = as_map_mut(spec);
+    let supported = |source: &Value| {
+        is(source, "", "PersistentVolumeClaim") || is(source, "snapshot.storage.k8s.io", "VolumeSnapshot")
+    };
+    if !fields.contains_key("dataSourceRef")
+        && fields.get("dataSource").is_some_and(|source| !supported(source))
+    {
+        fields.remove("dataSource");
+    }
+    if fields.get("dataSourceRef").is_some_and(|reference| reference.get("namespace").is_some()) {
+        fields.remove("dataSourceRef");
+    }
+    for field in ["dataSource", "dataSourceRef"] {
+        if let Some(source) = fields.get_mut(field) {
+            default_in(source, "apiGroup", Value::Null);
+        }
     }
 }
 
@@ -49,6 +76,7 @@ pub(super) fn driver(value: &mut Value) {
     let spec = map(value, "spec");
     default_in(spec, "attachRequired", true.into());
     default_in(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType".into());
+    as_map_mut(spec).retain(|name, field| name != "volumeLifecycleModes" || *field != json!([]));
     default_in(spec, "volumeLifecycleModes", json!(["Persistent"]));
     for field in ["podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity"] {
         default_in(spec, field, false.into());

@@ -1,6 +1,6 @@
-//! Decides what a strategic merge patch makes of an object: lists with a merge key are merged item by item, `$patch`,
-//! `$setElementOrder`, `$deleteFromPrimitiveList` and `$retainKeys` are obeyed. Never merges a list that has no merge key.
-//! Answers to `k8s.io/apimachinery/pkg/util/strategicpatch`.
+//! Decides what a strategic merge patch makes of an object: lists with a merge key are merged item by item,
+//! `$patch`, `$setElementOrder`, `$deleteFromPrimitiveList` and `$retainKeys` are obeyed. Never merges a list
+//! that has no merge key. Answers to `k8s.io/apimachinery/pkg/util/strategicpatch`.
 
 use serde_json::{Map, Value};
 
@@ -15,8 +15,8 @@ enum Merge {
     Set,
 }
 
-/// The lists that are merged: the end of the path, and how. A field of the same name elsewhere has the same meaning in all
-/// served kinds, unless a longer path says otherwise.
+/// The lists that are merged: the end of the path, and how. A field of the same name elsewhere has the same
+/// meaning in all served kinds, unless a longer path says otherwise.
 const MERGED: &[(&str, Merge)] = &[
     ("metadata.finalizers", Merge::Set),
     ("metadata.ownerReferences", Merge::By("uid")),
@@ -77,7 +77,7 @@ fn merge_maps<'a>(
             return Ok(rest.map(|(name, value)| (name.clone(), value.clone())).collect());
         }
         Some("delete") => return Ok(Map::new()),
-        Some(other) => return Err(unknown_directive(other)),
+        Some(other) => return Err(unknown_directive(other, patch)),
     }
     if let Some(Value::Array(retained)) = patch.get(RETAIN) {
         object.retain(|name, _| retained.iter().any(|one| one == name.as_str()));
@@ -112,8 +112,12 @@ fn merge_maps<'a>(
     Ok(object)
 }
 
-fn unknown_directive(what: &str) -> Box<Status> {
-    Status::bad_request(format!("unknown patch type: {what}"))
+fn unknown_directive(what: &str, patch: &Map<String, Value>) -> Box<Status> {
+    let shown = patch.iter().map(|(name, value)| {
+        format!("{name}:{}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    });
+    let shown = shown.collect::<Vec<_>>().join(" ");
+    Status::untranslated(format!("unknown patch type: {what} in map: map[{shown}]"))
 }
 
 fn merge_values<'a>(old: Option<Value>, patch: &'a Value, at: &mut Vec<&'a str>) -> Result<Option<Value>> {
@@ -126,13 +130,13 @@ fn merge_values<'a>(old: Option<Value>, patch: &'a Value, at: &mut Vec<&'a str>)
         }
         (old, Value::Array(patch)) => {
             let old = if let Some(Value::Array(old)) = old { old } else { Vec::new() };
-            merge_lists(old, patch, at).map(|list| Some(Value::Array(list)))
+            merge_lists(&old, patch, at).map(|list| Some(Value::Array(list)))
         }
         (_, other) => Ok(Some(other.clone())),
     }
 }
 
-fn merge_lists<'a>(old: Vec<Value>, patch: &'a [Value], at: &mut Vec<&'a str>) -> Result<Vec<Value>> {
+fn merge_lists<'a>(old: &[Value], patch: &'a [Value], at: &mut Vec<&'a str>) -> Result<Vec<Value>> {
     let is_directive =
         |item: &Value| item.get(DIRECTIVE).is_some() && item.as_object().is_some_and(|item| item.len() == 1);
     if patch.iter().any(|item| is_directive(item) && item[DIRECTIVE] == "replace") {
@@ -141,26 +145,22 @@ fn merge_lists<'a>(old: Vec<Value>, patch: &'a [Value], at: &mut Vec<&'a str>) -
     match how(at) {
         None => Ok(patch.iter().map(without_nulls).collect()),
         Some(Merge::Set) => {
-            let mut list = old;
-            for item in patch {
-                if !list.contains(item) {
-                    list.push(item.clone());
-                }
-            }
-            Ok(list)
+            let untouched: Vec<Value> = old.iter().filter(|item| !patch.contains(item)).cloned().collect();
+            Ok(interleave(untouched, patch.to_vec(), |item| old.iter().position(|one| one == item)))
         }
         Some(Merge::By(key)) => merge_items(old, patch, key, at),
     }
 }
 
 fn merge_items<'a>(
-    old: Vec<Value>,
+    old: &[Value],
     patch: &'a [Value],
     key: &str,
     at: &mut Vec<&'a str>,
 ) -> Result<Vec<Value>> {
-    let mut list = old;
-    let mut new = Vec::new();
+    let place = |id: Option<&Value>| old.iter().position(|one| one.get(key) == id);
+    let mut untouched: Vec<Option<Value>> = old.iter().cloned().map(Some).collect();
+    let mut touched = Vec::new();
     for item in patch {
         let Value::Object(fields) = item else {
             return Err(Status::bad_request("error decoding patch: a list item is no object"));
@@ -170,22 +170,33 @@ fn merge_items<'a>(
                 "map: {item} does not contain declared merge key: {key}"
             )));
         };
-        let place = list.iter().position(|one| one.get(key) == Some(id));
-        if fields.get(DIRECTIVE).is_some_and(|directive| directive == "delete") {
-            list.retain(|one| one.get(key) != Some(id));
-            continue;
-        }
-        match place {
-            Some(place) => {
-                let old = std::mem::take(&mut list[place]);
-                list[place] = merge_values(Some(old), item, at)?.unwrap_or_default();
-            }
-            None => new.extend(merge_values(None, item, at)?),
+        let before = place(Some(id)).and_then(|place| untouched[place].take());
+        if fields.get(DIRECTIVE).is_none_or(|directive| directive != "delete") {
+            touched.extend(merge_values(before, item, at)?);
         }
     }
-    // What a patch adds comes first, as upstream: an order has to be asked for.
-    new.extend(list);
-    Ok(new)
+    Ok(interleave(untouched.into_iter().flatten().collect(), touched, |item| place(item.get(key))))
+}
+
+/// Brings the items that a patch leaves alone and those that it names into one order: its own for those it
+/// names, and the one before where both are known. What is new comes before what is left.
+fn interleave(
+    untouched: Vec<Value>,
+    touched: Vec<Value>,
+    place: impl Fn(&Value) -> Option<usize>,
+) -> Vec<Value> {
+    let mut list = Vec::with_capacity(untouched.len() + touched.len());
+    let mut untouched = untouched.into_iter().peekable();
+    for item in touched {
+        let limit = place(&item);
+        while let Some(earlier) = untouched.next_if(|one| limit.is_some_and(|limit| place(one) < Some(limit)))
+        {
+            list.push(earlier);
+        }
+        list.push(item);
+    }
+    list.extend(untouched);
+    list
 }
 
 fn without_nulls(value: &Value) -> Value {
@@ -205,7 +216,8 @@ fn delete_from(object: &mut Map<String, Value>, list: &str, gone: &Value) {
     }
 }
 
-/// Brings the items that the order names into that order; others keep their place relative to the ones before them.
+/// Brings the items that the order names into that order; others keep their place relative to the ones before
+/// them.
 fn set_order(items: &mut [Value], order: &[Value], merge: Option<Merge>) {
     let id = |item: &Value| match merge {
         Some(Merge::By(key)) => item.get(key).cloned().unwrap_or_default(),

@@ -1,5 +1,5 @@
-//! Decides whether an object's fields satisfy a selector such as `metadata.name=a,spec.nodeName!=`. Never accepts a field that
-//! the kind does not offer.
+//! Decides whether an object's fields satisfy a selector such as `metadata.name=a,spec.nodeName!=`. Never
+//! accepts a field that the kind does not offer.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Decides whether an object's labels satisfy a selector such as `app in (a,b),!old,tier>1`. Never looks at anything but
-//! labels.
+//! Decides whether an object's labels satisfy a selector such as `app in (a,b),!old,tier>1`. Never looks at
+//! anything but labels.
 
 use serde_json::Value;
 

@@ -8,6 +8,7 @@ use crate::object::{as_map_mut, text};
 use crate::quantity::Quantity;
 use crate::status::Cause;
 
+const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const IMMUTABLE: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
 pub(super) fn create(value: &Value) -> Vec<Cause> {
@@ -37,7 +38,31 @@ pub(super) fn create(value: &Value) -> Vec<Cause> {
     if !mode.is_empty() && !VOLUME_MODES.contains(&mode) {
         causes.push(Cause::unsupported("spec.volumeMode", mode, VOLUME_MODES));
     }
+    sources(spec, &mut causes);
     causes
+}
+
+/// What a claim is to be filled from.
+fn sources(spec: &Value, causes: &mut Vec<Cause>) {
+    for field in ["dataSource", "dataSourceRef"] {
+        let Some(source) = spec.get(field).filter(|source| !source.is_null()) else { continue };
+        for part in ["name", "kind"] {
+            if text(source, &[part]).is_empty() {
+                causes.push(Cause::required(format!("spec.{field}.{part}"), ""));
+            }
+        }
+        let kind = text(source, &["kind"]);
+        if text(source, &["apiGroup"]).is_empty() && kind != "PersistentVolumeClaim" {
+            let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            causes.push(Cause::invalid(format!("spec.{field}"), kind, why));
+        }
+    }
+    if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
+        && reference.get("namespace").is_none()
+        && ["apiGroup", "kind", "name"].iter().any(|part| source[*part] != reference[*part])
+    {
+        causes.push(Cause::invalid("spec", serde_json::json!({}), "must match dataSourceRef"));
+    }
 }
 
 fn selector(spec: &Value, causes: &mut Vec<Cause>) {
@@ -72,7 +97,9 @@ pub(super) fn update(old: &Value, new: &Value) -> Vec<Cause> {
     if allowed.get("storageClassName").is_none() {
         take(&mut allowed, wanted, "storageClassName");
     }
-    take(&mut allowed, wanted, "volumeAttributesClassName");
+    if bound {
+        take(&mut allowed, wanted, "volumeAttributesClassName");
+    }
     if bound || allowed["resources"]["requests"] == wanted["resources"]["requests"] {
         let requests = wanted["resources"].get("requests").cloned();
         as_map_mut(allowed.get_mut("resources").unwrap_or(&mut Value::Null))
@@ -84,7 +111,15 @@ pub(super) fn update(old: &Value, new: &Value) -> Vec<Cause> {
     if allowed != *wanted {
         causes.push(Cause::forbidden("spec", IMMUTABLE));
     }
-    attributes_class(old, new, bound, &mut causes);
+    let beta = |value: &Value| text(value, &["metadata", "annotations", BETA_CLASS]).to_owned();
+    let moved = beta(new).is_empty() && text(new, &["spec", "storageClassName"]) == beta(old);
+    if beta(old) != beta(new) && !moved {
+        causes.push(Cause::invalid(
+            format!("metadata.annotations.{BETA_CLASS}"),
+            beta(new),
+            "field is immutable",
+        ));
+    }
     causes
 }
 
@@ -107,21 +142,6 @@ fn shrinks(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     if less(after, before) && !has.is_some_and(|has| less(has, after)) {
         let why = "field can not be less than status.capacity";
         causes.push(Cause::forbidden("spec.resources.requests.storage", why));
-    }
-}
-
-fn attributes_class(old: &Value, new: &Value, bound: bool, causes: &mut Vec<Cause>) {
-    let class = |value: &Value| value["spec"].get("volumeAttributesClassName").cloned();
-    let (before, after) = (class(old), class(new));
-    if before == after {
-        return;
-    }
-    let field = "spec.volumeAttributesClassName";
-    if !bound {
-        causes
-            .push(Cause::forbidden(field, "update is forbidden when the persistentvolumeclaim is not bound"));
-    } else if before.is_some() && after.is_none() {
-        causes.push(Cause::forbidden(field, "update from non-nil value to nil is forbidden"));
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
 fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
     match &*kind.kind {
         "Namespace" | "Service" => names::label,
-        "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" => path_segment,
+        "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" | "Event" => path_segment,
         _ => names::subdomain,
     }
 }
@@ -63,16 +63,53 @@ fn common(value: &Value) -> Vec<Cause> {
     if size > 256 * 1024 {
         causes.push(Cause::too_long("metadata.annotations", 256 * 1024));
     }
+    let finalizers = strings(value, &["metadata", "finalizers"]);
+    if finalizers.contains(&"orphan") && finalizers.contains(&"foregroundDeletion") {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        causes.push(Cause::invalid("metadata.finalizers", finalizers.clone(), why));
+    }
+    owners(metadata, &mut causes);
     for (index, finalizer) in strings(value, &["metadata", "finalizers"]).into_iter().enumerate() {
         let field = format!("metadata.finalizers[{index}]");
         if let Some(why) = names::qualified_name(finalizer) {
-            causes.push(Cause::invalid(field, finalizer, &why));
+            causes.push(Cause::invalid("metadata.finalizers", finalizer, &why));
         } else if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid(field, finalizer, why));
         }
     }
     causes
+}
+
+/// Who an object belongs to: each owner fully named, and at most one of them in control.
+fn owners(metadata: &Value, causes: &mut Vec<Cause>) {
+    let owners = metadata["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for owner in owners {
+        for (part, why) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if text(owner, &[part]).is_empty() {
+                causes.push(Cause::invalid(format!("metadata.ownerReferences.{part}"), "", why));
+            }
+        }
+        if text(owner, &["kind"]) == "Event" && text(owner, &["apiVersion"]) == "v1" {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            causes.push(Cause::invalid("metadata.ownerReferences", owner.clone(), why));
+        }
+    }
+    let controls = |owner: &&Value| owner["controller"] == true;
+    let mut controllers = owners.iter().filter(controls);
+    if let (Some(first), Some(second)) = (controllers.next(), controllers.next()) {
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+            text(first, &["kind"]).to_owned() + "/" + text(first, &["name"]),
+            text(second, &["kind"]).to_owned() + "/" + text(second, &["name"]),
+        );
+        causes.push(Cause::invalid("metadata.ownerReferences", owners.to_vec(), &why));
+    }
 }
 
 pub(crate) fn update(_: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
@@ -98,6 +135,9 @@ pub(crate) fn update(_: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
     }
     // Upstream looks at metadata both for every object and for each kind, and lists what it finds twice.
     causes.extend(causes.clone());
-    causes.extend(common(new));
+    let wrong = common(new);
+    for _ in 0..4 {
+        causes.extend(wrong.iter().cloned());
+    }
     causes
 }

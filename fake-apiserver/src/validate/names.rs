@@ -66,6 +66,11 @@ pub(crate) fn label_value(text: &str) -> Option<String> {
     (!text.is_empty() && !is_word(text)).then(|| VALUE.to_owned())
 }
 
+/// The name part of a key, when it stands alone or behind a domain.
+pub(crate) fn word(text: &str) -> Option<String> {
+    (!text.split('/').all(is_word)).then(|| PART.to_owned())
+}
+
 /// The key of a label or annotation, or a finalizer: `name` or `prefix/name`.
 pub(crate) fn qualified_name(text: &str) -> Option<String> {
     let parts: Vec<&str> = text.split('/').collect();

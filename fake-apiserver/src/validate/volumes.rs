@@ -11,6 +11,9 @@ pub(super) const ACCESS_MODES: &[&str] =
     &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 pub(super) const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
+const HOST_PATH_TYPES: &[&str] =
+    &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+
 /// Every kind of volume source; exactly one must be there.
 const SOURCES: &[&str] = &[
     "hostPath",
@@ -63,6 +66,7 @@ pub(super) fn create(value: &Value) -> Vec<Cause> {
     if !mode.is_empty() && !VOLUME_MODES.contains(&mode) {
         causes.push(Cause::unsupported("spec.volumeMode", mode, VOLUME_MODES));
     }
+    attributes_class(spec, &mut causes);
     causes
 }
 
@@ -144,8 +148,49 @@ fn source(spec: &Value, source: &str, causes: &mut Vec<Cause>) {
             causes.push(Cause::required(format!("spec.{source}.{field}"), ""));
         }
     }
+    source_form(spec, source, causes);
     if source == "local" && spec.get("nodeAffinity").is_none() {
         causes.push(Cause::required("spec.nodeAffinity", "Local volume requires node affinity"));
+    }
+}
+
+/// What a source's fields may look like once they are there.
+fn source_form(spec: &Value, source: &str, causes: &mut Vec<Cause>) {
+    let path = text(spec, &[source, "path"]);
+    match source {
+        "hostPath" => {
+            if path.split('/').any(|part| part == "..") {
+                causes.push(Cause::invalid("spec.hostPath.path", path, "must not contain '..'"));
+            }
+            let kind = text(spec, &["hostPath", "type"]);
+            if !HOST_PATH_TYPES.contains(&kind) {
+                causes.push(Cause::unsupported("spec.hostPath.type", kind, HOST_PATH_TYPES));
+            }
+            if path == "/" && text(spec, &["persistentVolumeReclaimPolicy"]) == "Recycle" {
+                let why = "may not be 'recycle' for a hostPath mount of '/'";
+                causes.push(Cause::forbidden("spec.persistentVolumeReclaimPolicy", why));
+            }
+        }
+        "nfs" if !path.is_empty() && !path.starts_with('/') => {
+            causes.push(Cause::invalid("spec.nfs.path", path, "must be an absolute path"));
+        }
+        "csi" => {
+            let driver = text(spec, &["csi", "driver"]);
+            if !driver.is_empty() {
+                let wrong = names::subdomain(&driver.to_lowercase());
+                causes.extend(wrong.iter().map(|why| Cause::invalid("spec.csi.driver", driver, why)));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn attributes_class(spec: &Value, causes: &mut Vec<Cause>) {
+    let Some(class) = spec.get("volumeAttributesClassName").filter(|class| !class.is_null()) else { return };
+    if class == "" {
+        causes.push(Cause::required("spec.volumeAttributesClassName", "an empty string is disallowed"));
+    } else if spec.get("csi").is_none() {
+        causes.push(Cause::required("spec.csi", "has to be specified when using volumeAttributesClassName"));
     }
 }
 

@@ -1,5 +1,5 @@
-//! Decides what binding a pod to a node and evicting it mean. Never checks whether the node exists: neither does the real
-//! server. Answers to `kubernetes/pkg/registry/core/pod/storage`.
+//! Decides what binding a pod to a node and evicting it mean. Never checks whether the node exists: neither
+//! does the real server. Answers to `kubernetes/pkg/registry/core/pod/storage`.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,10 @@ fn check_binding(binding: &Value) -> Result<()> {
     if causes.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid("", "Binding", text(binding, &["metadata", "name"]), &causes))
+    // The real server forgets to say that this is the caller's mistake.
+    let sentences: Vec<&str> = causes.iter().map(Cause::sentence).collect();
+    let all = if let [one] = sentences[..] { one.to_owned() } else { format!("[{}]", sentences.join(", ")) };
+    Err(Status::untranslated(all))
 }
 
 fn check_pod(target: &Target, pod: &Object, binding: &Value) -> Result<()> {
@@ -57,9 +60,11 @@ fn check_pod(target: &Target, pod: &Object, binding: &Value) -> Result<()> {
     let conflict = |why: &str| Err(Status::conflict("", "pods/binding", name, why));
     let uid = text(binding, &["metadata", "uid"]);
     if !uid.is_empty() && uid != pod.uid() {
+        let place = format!("Key: /registry/pods/{}, ResourceVersion: 0", target.key());
         let why =
             format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", pod.uid());
-        return conflict(&why);
+        let why = format!("StorageError: invalid object, Code: 4, {place}, AdditionalErrorMsg: {why}");
+        return Err(Status::conflict("", "pods", name, &why));
     }
     let version = text(binding, &["metadata", "resourceVersion"]);
     if !version.is_empty() && version.parse() != Ok(pod.revision) {
@@ -113,6 +118,11 @@ fn bound(server: &Server, pod: &Object, binding: &Value) -> Value {
 
 pub(crate) fn evict(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let eviction = request.json("Eviction")?;
+    let name = text(&eviction, &["metadata", "name"]);
+    if !name.is_empty() && name != target.name {
+        let why = format!("name in URL does not match name in Eviction object: {} vs {name}", target.name);
+        return Err(Status::bad_request(why));
+    }
     let dry = dry_run(request.query.all("dryRun"), "CreateOptions")?;
     let mut store = server.lock();
     delete::evicted(server, &mut store, target, &eviction["deleteOptions"], dry)?;

@@ -1,4 +1,5 @@
-//! Decides what becomes of a new object. Never overwrites one that exists. Answers to `Store.Create` and `rest.BeforeCreate`.
+//! Decides what becomes of a new object. Never overwrites one that exists. Answers to `Store.Create` and
+//! `rest.BeforeCreate`.
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::server::Server;
 use crate::status::{Result, Status};
 use crate::store::Store;
 use crate::verbs::{decode, dry_run, settle_namespace, strategy};
+use crate::warnings;
 
 /// How often another generated name is tried when one is taken.
 const ATTEMPTS: usize = 8;
@@ -24,14 +26,7 @@ pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Res
     let mut store = server.lock();
     let object = insert(server, &mut store, target, value, dry)?;
     server.announce(&store);
-    let warning = deprecation(target);
-    Ok(Answer::object(201, &target.kind, &object).with_warning(warning))
-}
-
-/// What the real server warns of when a kind is used that is on its way out.
-pub(crate) fn deprecation(target: &Target) -> Option<&'static str> {
-    (target.kind.kind == "Endpoints")
-        .then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+    Ok(Answer::object(201, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
 }
 
 /// Stores a new object that is typed and in its namespace.
@@ -55,7 +50,7 @@ pub(crate) fn insert(
         let causes = crate::validate::create(&target.kind, &value);
         if !causes.is_empty() {
             let name = text(&value, &["metadata", "name"]);
-            return Err(Status::invalid(&target.kind.group, &target.kind.kind, name, &causes));
+            return Err(Status::invalid_object(&target.kind, name, &causes));
         }
     }
     put_new(server, store, target, value, generated, dry)
@@ -104,7 +99,7 @@ fn put_new(
         let name = text(&value, &["metadata", "name"]);
         if name.is_empty() {
             let cause = crate::status::Cause::required("metadata.name", "name or generateName is required");
-            return Err(Status::invalid(&target.kind.group, &target.kind.kind, "", &[cause]));
+            return Err(Status::invalid_object(&target.kind, "", &[cause]));
         }
         let key = key_of(&target.namespace, name);
         let Some(existing) = store.get(target.index, &key) else {

@@ -1,5 +1,6 @@
-//! Decides whether a deleted object goes at once or waits, for finalizers or for a grace period. Never deletes what the
-//! preconditions don't describe. Answers to `Store.Delete`, `rest.BeforeDelete` and the propagation policies.
+//! Decides whether a deleted object goes at once or waits, for finalizers or for a grace period. Never
+//! deletes what the preconditions don't describe. Answers to `Store.Delete`, `rest.BeforeDelete` and the
+//! propagation policies.
 
 use std::sync::Arc;
 
@@ -16,6 +17,9 @@ use crate::status::{Cause, Result, Status};
 use crate::store::Store;
 use crate::verbs::dry_run;
 use crate::verbs::list::{list_of, picked};
+
+const JOB_ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+    them or set propagationPolicy=Orphan to suppress this warning";
 
 /// How an object is to be deleted.
 #[derive(Clone, Debug, Default)]
@@ -89,11 +93,12 @@ impl DeleteOptions {
     }
 
     /// The finalizers with which the garbage collector would be told what to do with dependents.
-    fn finalizers(&self, present: Vec<&str>) -> Vec<String> {
+    fn finalizers(&self, present: Vec<&str>, orphans: bool) -> Vec<String> {
         let mut finalizers: Vec<String> = present.into_iter().map(str::to_owned).collect();
         let wanted = match (self.policy.as_deref(), self.orphan) {
             (Some("Orphan"), _) | (None, Some(true)) => Some("orphan"),
             (Some("Foreground"), _) => Some("foregroundDeletion"),
+            (None, None) if orphans => Some("orphan"),
             (None, None) => return finalizers,
             _ => None,
         };
@@ -121,7 +126,9 @@ pub(crate) fn delete(server: &Server, request: &Request, target: &Target) -> Res
         Outcome::Gone(object) => Answer::object(200, &target.kind, &object),
         Outcome::Terminating(object) => {
             let code = if options.orphan == Some(false) { 202 } else { 200 };
+            let preserved = target.kind.kind == "Job" && options.policy.is_none() && options.orphan.is_none();
             Answer::object(code, &target.kind, &object)
+                .with_warnings(preserved.then(|| JOB_ORPHANS.to_owned()))
         }
     })
 }
@@ -166,7 +173,10 @@ fn remove(server: &Server, store: &mut Store, target: &Target, options: &DeleteO
     check_preconditions(target, &current, options)?;
     crate::admission::on_delete(target)?;
     let grace = grace_period(target, &current.value, options);
-    let finalizers = options.finalizers(strings(&current.value, &["metadata", "finalizers"]));
+    let finalizers = options.finalizers(
+        strings(&current.value, &["metadata", "finalizers"]),
+        target.kind.has(Trait::OrphansByDefault),
+    );
     let mut value = Value::clone(&current.value);
     set_finalizers(&mut value, &finalizers);
     let held = target.kind.kind == "Namespace" && !strings(&value, &["spec", "finalizers"]).is_empty();
@@ -191,7 +201,14 @@ fn remove(server: &Server, store: &mut Store, target: &Target, options: &DeleteO
     if options.dry {
         return Ok(Outcome::Gone(Arc::new(Object::new(value, current.revision))));
     }
-    Ok(Outcome::Gone(store.remove(target.index, &key, Some(value)).unwrap_or(current)))
+    if target.kind.has(Trait::Graceful) {
+        // A pod is marked before it goes, even when it goes at once: watches see both.
+        let marked =
+            if value == *current.value { current } else { store.put(target.index, key.clone(), value) };
+        store.remove(target.index, &key);
+        return Ok(Outcome::Gone(marked));
+    }
+    Ok(Outcome::Gone(store.remove(target.index, &key).unwrap_or(current)))
 }
 
 fn still_graceful(value: &Value) -> bool {

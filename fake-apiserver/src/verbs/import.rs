@@ -1,5 +1,6 @@
-//! Decides how objects get into the store other than by a request: from a dump of a cluster, or exactly as a test wants them.
-//! Never answers to a client. Answers to no upstream piece; the nearest is restoring etcd from a backup.
+//! Decides how objects get into the store other than by a request: from a dump of a cluster, or exactly as a
+//! test wants them. Never answers to a client. Answers to no upstream piece; the nearest is restoring etcd
+//! from a backup.
 
 use std::sync::Arc;
 
@@ -99,7 +100,7 @@ pub(crate) fn import(server: &Server, mut value: Value) -> Result<Arc<Value>> {
         crate::admission::on_import(server, &store, &target, &mut value);
         let causes = crate::validate::create(&target.kind, &value);
         if !causes.is_empty() {
-            return Err(Status::invalid(&target.kind.group, &target.kind.kind, &target.name, &causes));
+            return Err(Status::invalid_object(&target.kind, &target.name, &causes));
         }
     } else if let Some(version) = version.filter(|version| *version > store.revision()) {
         store.advance_to(version);
@@ -115,7 +116,7 @@ fn name(server: &Server, target: &mut Target, value: &mut Value) -> Result<()> {
     }
     if target.name.is_empty() {
         let cause = crate::status::Cause::required("metadata.name", "name or generateName is required");
-        return Err(Status::invalid(&target.kind.group, &target.kind.kind, "", &[cause]));
+        return Err(Status::invalid_object(&target.kind, "", &[cause]));
     }
     Ok(())
 }

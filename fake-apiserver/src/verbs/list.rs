@@ -1,5 +1,6 @@
-//! Decides what a list or watch shows, from which revision, and in what portions. Never holds the store while it writes an
-//! answer: it works on a snapshot. Answers to `Store.List`, the cacher's `GetList` and the watch list of KEP-3157.
+//! Decides what a list or watch shows, from which revision, and in what portions. Never holds the store while
+//! it writes an answer: it works on a snapshot. Answers to `Store.List`, the cacher's `GetList` and the watch
+//! list of KEP-3157.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -132,15 +133,17 @@ fn list(server: &Server, target: &Target, filter: &Filter, parameters: &Paramete
             rest += 1;
             continue;
         }
-        if !filter.picks(object) {
-            continue;
-        }
+        // Whether anything of the rest would be picked is not known without reading on, so there is a next
+        // page.
         if limit > 0 && page.count == limit {
             next.clone_from(&page.last);
             rest = 1;
             if filter.is_selective() {
                 break;
             }
+            continue;
+        }
+        if !filter.picks(object) {
             continue;
         }
         page.push(key, object);

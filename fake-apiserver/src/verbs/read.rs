@@ -1,11 +1,11 @@
-//! Decides the answer to a GET of one object: its newest version. Never waits for a version. Answers to `Store.Get`.
+//! Decides the answer to a GET of one object: its newest version. Never waits for a version. Answers to
+//! `Store.Get`.
 
 use crate::answer::Answer;
 use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Result, Status};
-use crate::verbs::create::deprecation;
 
 pub(crate) fn get(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let store = server.lock();
@@ -20,7 +20,8 @@ pub(crate) fn get(server: &Server, request: &Request, target: &Target) -> Result
     drop(store);
     let object =
         object.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
-    Ok(Answer::object(200, &target.kind, &object).with_warning(deprecation(target)))
+    let warning = (target.kind.kind == "Endpoints").then(|| crate::warnings::endpoints().to_owned());
+    Ok(Answer::object(200, &target.kind, &object).with_warnings(warning))
 }
 
 /// A resource version, refused in Go's words when it is none.

@@ -1,5 +1,5 @@
-//! Decides how the number of replicas is read and written through `/scale`. Never changes anything else. Answers to the scale
-//! storage of `kubernetes/pkg/registry/apps`.
+//! Decides how the number of replicas is read and written through `/scale`. Never changes anything else.
+//! Answers to the scale storage of `kubernetes/pkg/registry/apps`.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
-//! Decides which parts of an object an endpoint may write: new objects start with an empty status, the main endpoint leaves
-//! the status alone, the status endpoint leaves the rest alone, and the generation counts changes of the spec. Never judges
-//! values. Answers to the `strategy.go` of each kind under `kubernetes/pkg/registry`.
+//! Decides which parts of an object an endpoint may write: new objects start with an empty status, the main
+//! endpoint leaves the status alone, the status endpoint leaves the rest alone, and the generation counts
+//! changes of the spec. Never judges values. Answers to the `strategy.go` of each kind under
+//! `kubernetes/pkg/registry`.
 
 use serde_json::{Map, Value};
 
@@ -10,6 +11,9 @@ use crate::object::{as_map_mut, metadata_mut, text};
 use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Result, Status};
+
+/// Times that are shown even when there is none.
+const KEPT_NULLS: &[&str] = &["lastProbeTime", "lastTransitionTime", "lastHeartbeatTime", "lastUpdateTime"];
 
 /// What the status endpoint takes from the metadata it is sent.
 const METADATA_OF_STATUS: &[&str] = &["labels", "annotations", "finalizers", "ownerReferences"];
@@ -48,7 +52,7 @@ fn prune_below(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|name, field| {
             prune_below(field);
-            !field.is_null() || matches!(name.as_str(), "lastProbeTime" | "lastTransitionTime")
+            !field.is_null() || KEPT_NULLS.contains(&name.as_str())
         }),
         Value::Array(items) => items.iter_mut().for_each(prune_below),
         _ => {}
@@ -99,27 +103,7 @@ pub(crate) fn keep_other_parts(target: &Target, old: &Value, value: &mut Value) 
     match target.subresource.as_str() {
         "" | "resize" | "ephemeralcontainers" => restore(old, value, "status"),
         "status" => {
-            let status = value.get("status").cloned();
-            let metadata = value.get("metadata").cloned().unwrap_or_default();
-            let version = text(value, &["metadata", "resourceVersion"]).to_owned();
-            *value = old.clone();
-            let fields = as_map_mut(value);
-            match status {
-                Some(status) => fields.insert("status".into(), status),
-                None => fields.remove("status"),
-            };
-            let new = metadata_mut(value);
-            new.insert("resourceVersion".into(), version.into());
-            for field in METADATA_OF_STATUS {
-                match metadata.get(*field) {
-                    Some(field_value) => new.insert((*field).into(), field_value.clone()),
-                    None => new.remove(*field),
-                };
-            }
-            if kind.kind == "VolumeAttachment" {
-                // The one kind here whose status endpoint takes nothing else at all.
-                *new = old.get("metadata").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
-            }
+            keep_all_but_status(kind, old, value);
             return apply_status(kind, value);
         }
         "finalize" => {
@@ -136,6 +120,33 @@ pub(crate) fn keep_other_parts(target: &Target, old: &Value, value: &mut Value) 
     Ok(())
 }
 
+/// Restores everything but the status and what of the metadata may come with it. Most writers send the rest
+/// as it is, so each part is compared before it is copied.
+fn keep_all_but_status(kind: &Kind, old: &Value, value: &mut Value) {
+    restore_others(old, value, &["status", "metadata"]);
+    // The one kind here whose status endpoint takes nothing else at all.
+    let taken: &[&str] = match &*kind.kind {
+        "VolumeAttachment" => &[],
+        "Deployment" => &["annotations", "finalizers", "ownerReferences"],
+        _ => METADATA_OF_STATUS,
+    };
+    let empty = Value::Object(Map::new());
+    let metadata = as_map_mut(value).entry("metadata").or_insert_with(|| empty.clone());
+    let kept: Vec<&str> = taken.iter().copied().chain(["resourceVersion"]).collect();
+    restore_others(old.get("metadata").unwrap_or(&empty), metadata, &kept);
+}
+
+/// Restores the fields of a map but those named.
+fn restore_others(old: &Value, value: &mut Value, but: &[&str]) {
+    let fields = as_map_mut(value);
+    fields.retain(|name, _| but.contains(&name.as_str()) || old.get(name).is_some());
+    for (name, before) in old.as_object().into_iter().flatten() {
+        if !but.contains(&name.as_str()) && fields.get(name) != Some(before) {
+            fields.insert(name.clone(), before.clone());
+        }
+    }
+}
+
 /// Completes a status that was written alone.
 pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<()> {
     defaults::apply_status(kind, value).map_err(|why| unreadable(kind, why))
@@ -143,6 +154,9 @@ pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<()> {
 
 fn restore(old: &Value, value: &mut Value, field: &str) {
     let fields = as_map_mut(value);
+    if fields.get(field) == old.get(field) {
+        return;
+    }
     match old.get(field) {
         Some(old) => fields.insert(field.into(), old.clone()),
         None => fields.remove(field),
@@ -170,12 +184,22 @@ pub(crate) fn count_generation(target: &Target, old: &Value, value: &mut Value) 
     if !counts || target.subresource == "status" {
         return;
     }
-    let changed =
-        if kind.custom { main_part(old) != main_part(value) } else { old.get("spec") != value.get("spec") };
+    let changed = if kind.custom {
+        main_part(old) != main_part(value)
+    } else {
+        counted(kind, old) != counted(kind, value)
+    };
     if changed {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(0);
         metadata_mut(value).insert("generation".into(), generation.saturating_add(1).into());
     }
+}
+
+/// The parts whose change the generation counts; a deployment's annotations are copied to its replica sets,
+/// and count too.
+fn counted<'a>(kind: &Kind, value: &'a Value) -> (Option<&'a Value>, Option<&'a Value>) {
+    let annotations = value.pointer("/metadata/annotations").filter(|_| kind.kind == "Deployment");
+    (value.get("spec"), annotations)
 }
 
 /// Everything but metadata and status.

@@ -1,6 +1,6 @@
-//! Decides what becomes of an object that is replaced or patched: which version the writer saw, which fields the endpoint may
-//! change, whether anything changes at all. Never writes a version that says the same as the last. Answers to `Store.Update`
-//! and `rest.BeforeUpdate`.
+//! Decides what becomes of an object that is replaced or patched: which version the writer saw, which fields
+//! the endpoint may change, whether anything changes at all. Never writes a version that says the same as the
+//! last. Answers to `Store.Update` and `rest.BeforeUpdate`.
 
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::server::Server;
 use crate::status::{Result, Status};
 use crate::store::{Store, set_revision};
 use crate::verbs::{create, decode, dry_run, settle_namespace, strategy};
+use crate::warnings;
 
 pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let dry = dry_run(request.query.all("dryRun"), "UpdateOptions")?;
@@ -35,7 +36,7 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
         Some(current) => (200, write(server, &mut store, target, &current, value, dry)?),
     };
     server.announce(&store);
-    Ok(Answer::object(code, &target.kind, &object).with_warning(create::deprecation(target)))
+    Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
 }
 
 /// A PUT that would create can't insist on a uid.
@@ -69,7 +70,7 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     settle_namespace(target, &mut value)?;
     let object = write(server, &mut store, target, &current, value, dry)?;
     server.announce(&store);
-    Ok(Answer::object(200, &target.kind, &object).with_warning(create::deprecation(target)))
+    Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
 }
 
 fn check_type(kind: &Kind, old: &Value, new: &Value) -> Result<()> {
@@ -104,8 +105,8 @@ fn check_name(target: &Target, value: &Value) -> Result<()> {
     }))
 }
 
-/// Stores `value` as the next version of `current`, or says why not. What comes back is what is stored now, or, when the last
-/// finalizer went, what was stored last.
+/// Stores `value` as the next version of `current`, or says why not. What comes back is what is stored now,
+/// or, when the last finalizer went, what was stored last.
 pub(crate) fn write(
     server: &Server,
     store: &mut Store,
@@ -126,7 +127,8 @@ pub(crate) fn write(
     if finished(target, &value) {
         let object = Arc::new(Object::new(value, current.revision));
         if !dry {
-            store.remove(target.index, &target.key(), Some(Value::clone(&object.value)));
+            // The watch shows what was stored last, the writer what it wrote.
+            store.remove(target.index, &target.key());
         }
         return Ok(object);
     }
@@ -148,7 +150,7 @@ fn admit(server: &Server, target: &Target, old: &Value, value: &mut Value) -> Re
     if causes.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&target.kind.group, &target.kind.kind, &target.name, &causes))
+    Err(Status::invalid_object(&target.kind, &target.name, &causes))
 }
 
 /// Whether a terminating object has nothing left to wait for.

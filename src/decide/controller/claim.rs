@@ -74,7 +74,12 @@ fn sync_unbound(
     });
     let delayed = match found {
         Err(failure) => return failure,
-        Ok((_, Some(volume))) => return bind_to(plan, settings, volume, claim, key),
+        Ok((_, Some(volume))) => {
+            return match matching::check_reserved(volume, claim, settings) {
+                Ok(()) => bind_to(plan, settings, volume, claim, key),
+                Err(what) => refuse(plan, key, claim, Key::volume(name(&volume.metadata)), what),
+            };
+        }
         Ok((delayed, None)) => delayed,
     };
     if !claim::has_class(claim)
@@ -139,16 +144,14 @@ fn sync_named(
     let Some(reference) = volume::claim_ref(volume) else {
         return match matching::check_named(volume, claim, settings) {
             Ok(()) => bind_to(plan, settings, volume, claim, key),
-            Err(what) => {
-                let reason = Reason::VolumeDiffers { claim: key.clone(), volume: volume_key, what };
-                plan.emit(Event::warning(key, "VolumeMismatch", reason.to_string()));
-                set_pending(plan, key, claim);
-                reason
-            }
+            Err(what) => refuse(plan, key, claim, volume_key, what),
         };
     };
     if volume::is_for(volume, claim) {
-        return bind_to(plan, settings, volume, claim, key);
+        return match matching::check_reserved(volume, claim, settings) {
+            Ok(()) => bind_to(plan, settings, volume, claim, key),
+            Err(what) => refuse(plan, key, claim, volume_key, what),
+        };
     }
     let message = format!("volume {:?} already bound to a different claim.", volume_key.name());
     plan.emit(Event::warning(key, "FailedBinding", message));
@@ -159,6 +162,14 @@ fn sync_named(
     let (namespace, other) = volume::referred(reference);
     let by = format!("{namespace}/{other}");
     Reason::VolumeTaken { claim: key.clone(), volume: volume_key, by, by_controller }
+}
+
+/// Leaves the claim pending, and says what differs between it and the volume.
+fn refuse(plan: &mut Plan, key: &Key, claim: &Arc<Claim>, volume: Key, what: String) -> Reason {
+    let reason = Reason::VolumeDiffers { claim: key.clone(), volume, what };
+    plan.emit(Event::warning(key, "VolumeMismatch", reason.to_string()));
+    set_pending(plan, key, claim);
+    reason
 }
 
 /// The claim has been bound before.
@@ -188,6 +199,11 @@ fn sync_bound(
         return bind_to(plan, settings, volume, claim, key);
     }
     let same_name = volume::referred(reference) == (key.namespace(), key.name());
+    if same_name && volume::referred_uid(reference).is_empty() {
+        // Something rewrote the reference without its uid. It still names this claim, which still names the
+        // volume, and nobody else does: the pair is whole. Upstream gives the claim up for lost.
+        return bind_to(plan, settings, volume, claim, key);
+    }
     let message = "Two claims are bound to the same volume, this one is bound incorrectly";
     lose(plan, key, claim, "ClaimMisbound", message);
     Reason::Misbound { claim: key.clone(), volume: volume_key, same_name }

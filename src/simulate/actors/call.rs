@@ -17,6 +17,7 @@ pub enum Kind {
     Claim,
     Volume,
     StorageClass,
+    AttributesClass,
     CsiNode,
     CsiDriver,
     Capacity,
@@ -30,13 +31,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind that the actors watch.
-    pub const WATCHED: [Self; 14] = [
+    pub const WATCHED: [Self; 15] = [
         Self::Namespace,
         Self::Node,
         Self::Pod,
         Self::Claim,
         Self::Volume,
         Self::StorageClass,
+        Self::AttributesClass,
         Self::CsiNode,
         Self::CsiDriver,
         Self::Capacity,
@@ -56,6 +58,9 @@ impl Kind {
             Self::Claim => ("PersistentVolumeClaim", "v1", "persistentvolumeclaims", true),
             Self::Volume => ("PersistentVolume", "v1", "persistentvolumes", false),
             Self::StorageClass => ("StorageClass", "storage.k8s.io/v1", "storageclasses", false),
+            Self::AttributesClass => {
+                ("VolumeAttributesClass", "storage.k8s.io/v1", "volumeattributesclasses", false)
+            }
             Self::CsiNode => ("CSINode", "storage.k8s.io/v1", "csinodes", false),
             Self::CsiDriver => ("CSIDriver", "storage.k8s.io/v1", "csidrivers", false),
             Self::Capacity => ("CSIStorageCapacity", "storage.k8s.io/v1", "csistoragecapacities", true),

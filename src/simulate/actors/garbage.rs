@@ -11,6 +11,9 @@ use super::world::{World, finalizers_without, has_finalizer};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
+/// How much of a namespace one plan deletes; each deletion makes the namespace due again.
+const BURST: usize = 500;
+
 /// What to do about an object one of whose owners is gone.
 #[must_use]
 pub fn plan_dependent(world: &World, kind: Kind, name: &Name) -> Vec<Call> {
@@ -81,5 +84,5 @@ pub fn plan_namespace(world: &World, name: &str) -> Vec<Call> {
             .collect();
     }
     let fresh = content.into_iter().filter(|(_, meta)| meta.deletion_timestamp.is_none());
-    fresh.map(|(kind, meta)| Call::delete(Target::of(kind, meta))).collect()
+    fresh.map(|(kind, meta)| Call::delete(Target::of(kind, meta))).take(BURST).collect()
 }

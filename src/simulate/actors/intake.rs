@@ -8,7 +8,9 @@ use super::world::{Watched, World};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
-use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
+use k8s_openapi::api::storage::v1::{
+    CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttributesClass,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -22,6 +24,7 @@ pub fn take(world: &mut World, object: Value, gone: bool, keys: &mut BTreeSet<Ke
         Some(Kind::Claim) => typed::<PersistentVolumeClaim>,
         Some(Kind::Volume) => typed::<PersistentVolume>,
         Some(Kind::StorageClass) => typed::<StorageClass>,
+        Some(Kind::AttributesClass) => typed::<VolumeAttributesClass>,
         Some(Kind::CsiNode) => typed::<CSINode>,
         Some(Kind::CsiDriver) => typed::<CSIDriver>,
         Some(Kind::Capacity) => typed::<CSIStorageCapacity>,

@@ -20,6 +20,10 @@ pub enum Key {
     ClaimProtection(Name),
     /// The protection finalizer of a volume.
     VolumeProtection(Name),
+    /// The protection finalizer of a `VolumeAttributesClass`.
+    ClassProtection(Name),
+    /// Whether a new node is ready.
+    Node(Name),
     /// A pod's life on its node.
     Kubelet(Name),
     /// The claims of a pod's ephemeral volumes.
@@ -51,8 +55,10 @@ impl Key {
         match self {
             Self::Namespace(_) => roles.namespaces,
             Self::Dependent(..) | Self::Owner(..) => roles.garbage,
-            Self::ClaimProtection(_) | Self::VolumeProtection(_) => roles.protection,
-            Self::Kubelet(_) => roles.kubelet,
+            Self::ClaimProtection(_) | Self::VolumeProtection(_) | Self::ClassProtection(_) => {
+                roles.protection
+            }
+            Self::Node(_) | Self::Kubelet(_) => roles.kubelet,
             Self::Provision(_) | Self::Reclaim(_) => roles.provisioner,
             Self::Ephemeral(_)
             | Self::Deployment(_)

@@ -2,15 +2,40 @@
 //!
 //! Decides when a placed pod runs (its node exists and each of its claims is Bound to a volume that exists) and when a
 //! deleted pod is gone (at once). Recycler pods succeed; every other pod runs for ever, a Job's too, as with the
-//! kubelets the reference worlds were recorded with. It never starts a container, and it answers to upstream's
+//! kubelets the reference worlds were recorded with. A new node is tainted as not ready by admission; unless its status
+//! says that it is not, the taint comes off, as the node lifecycle controller does once a kubelet reports. It never starts a container, and it answers to upstream's
 //! `kubelet/volumemanager` (which refuses claims that are unbound, going away, or somebody else's).
 
 use super::call::{Call, Kind, Name, Target};
 use super::world::{World, claims_of, is_for_pod, node_of, phase};
-use k8s_openapi::api::core::v1::{Container, Pod, Volume};
+use k8s_openapi::api::core::v1::{Container, Node, Pod, Taint, Volume};
 use serde_json::{Value, json};
 
 const RECYCLER: &str = "recycler-for-";
+
+/// Whether a node carries the taint of a node that nobody has found ready yet.
+#[must_use]
+pub fn is_unready(node: &Node) -> bool {
+    node.spec.iter().flat_map(|s| s.taints.iter().flatten()).any(is_newness)
+}
+
+fn is_newness(taint: &Taint) -> bool {
+    taint.key == "node.kubernetes.io/not-ready" && taint.effect == "NoSchedule"
+}
+
+/// What to do about a node: it is ready unless its status says otherwise.
+#[must_use]
+pub fn plan_node(world: &World, name: &Name) -> Vec<Call> {
+    let Some(node) = world.nodes.get(name).filter(|node| is_unready(node)) else { return Vec::new() };
+    let conditions = node.status.iter().flat_map(|s| s.conditions.iter().flatten());
+    if conditions.into_iter().any(|c| c.type_ == "Ready" && c.status != "True") {
+        return Vec::new();
+    }
+    let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
+    let left: Vec<_> = taints.filter(|taint| !is_newness(taint)).collect();
+    let left = if left.is_empty() { Value::Null } else { json!(left) };
+    vec![Call::merge(Target::of(Kind::Node, &node.metadata), json!({ "spec": { "taints": left } }))]
+}
 
 /// What to do about a pod; `now` is written where a status says since when.
 #[must_use]
@@ -18,8 +43,8 @@ pub fn plan(world: &World, name: &Name, now: &str) -> Vec<Call> {
     let Some(pod) = world.pods.get(name) else { return Vec::new() };
     let target = Target::of(Kind::Pod, &pod.metadata);
     if pod.metadata.deletion_timestamp.is_some() {
-        // A pod that only a finalizer still holds has been let go already: its grace period is zero.
-        if pod.metadata.deletion_grace_period_seconds == Some(0) && has_finalizers(pod) {
+        // A pod with no grace left has been let go already; if it is still there, a finalizer holds it.
+        if pod.metadata.deletion_grace_period_seconds == Some(0) {
             return Vec::new();
         }
         return vec![Call::Delete { target, grace_seconds: Some(0) }];
@@ -33,10 +58,6 @@ pub fn plan(world: &World, name: &Name, now: &str) -> Vec<Call> {
     }
     let finished = name.name.starts_with(RECYCLER);
     vec![Call::merge_status(target, &status(pod, finished, now))]
-}
-
-fn has_finalizers(pod: &Pod) -> bool {
-    pod.metadata.finalizers.iter().flatten().next().is_some()
 }
 
 fn is_mountable(world: &World, pod: &Pod, volume: &Volume, claim: &Name) -> bool {

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `workloads` | statefulset, deployment, replicaset, daemonset, job and ephemeral-volume controllers |
 //! | `kubelet` | a kubelet on every node |
-//! | `protection` | pvc-protection and pv-protection controllers |
+//! | `protection` | pvc-protection, pv-protection and vac-protection controllers |
 //! | `provisioner` (with `room`) | a CSI driver with its external-provisioner, for every class that is not built in |
 //! | `garbage` | garbage collector and namespace controller |
 

@@ -5,13 +5,15 @@
 
 use super::call::{Call, Kind, Name, Remark, Target};
 use http::{Method, Request};
-use kube::core::Status;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The clock for what is written into objects.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
+
+/// How much of an object's name goes into the names of its events.
+const LONGEST_STEM: usize = 230;
 
 /// An event that was written: its name and how often it was told.
 #[derive(Debug)]
@@ -37,18 +39,13 @@ pub enum Refusal {
     Error(kube::Error),
 }
 
-fn refusal(error: kube::Error) -> Refusal {
+/// What was to be changed is gone, or what was to be made is there: both are reasons to look again. A create that finds
+/// nothing lacks its namespace, which is an error to tell.
+fn refusal(error: kube::Error, creates: bool) -> Refusal {
     match &error {
-        kube::Error::Api(status) if status.code == 409 || status.code == 404 && is_object(status) => {
-            Refusal::Stale
-        }
+        kube::Error::Api(status) if status.code == 409 || status.code == 404 && !creates => Refusal::Stale,
         _ => Refusal::Error(error),
     }
-}
-
-/// Whether a "not found" is about the object itself: without details it may be the whole resource.
-fn is_object(status: &Status) -> bool {
-    status.details.as_ref().is_some_and(|d| !d.name.is_empty())
 }
 
 impl Performer {
@@ -88,10 +85,11 @@ impl Performer {
         content: &str,
         body: &Value,
     ) -> Result<Value, Refusal> {
+        let creates = method == Method::POST;
         let request = Request::builder().method(method).uri(path).header("content-type", content);
         let request = request.body(body.to_string().into_bytes());
         let request = request.map_err(|e| Refusal::Error(kube::Error::HttpError(e)))?;
-        self.client.request::<Value>(request).await.map_err(refusal)
+        self.client.request::<Value>(request).await.map_err(|e| refusal(e, creates))
     }
 
     async fn create(&mut self, object: Value, otherwise: Option<Remark>) -> Result<Value, Refusal> {
@@ -171,7 +169,9 @@ impl Performer {
         self.events += 1;
         let on = &remark.regarding;
         let namespace = if on.name.namespace.is_empty() { "default" } else { &on.name.namespace };
-        let name = Name::new(namespace, format!("{}.actor{:08x}", on.name.name, self.events));
+        // A name has 253 letters at most, and the object may have used them all.
+        let stem = on.name.name.get(..LONGEST_STEM).unwrap_or(&on.name.name);
+        let name = Name::new(namespace, format!("{stem}.actor{:08x}", self.events));
         let mut involved = json!({
             "apiVersion": on.kind.api_version(), "kind": on.kind.name(), "name": on.name.name, "uid": on.uid,
             "resourceVersion": on.resource_version,
@@ -187,7 +187,8 @@ impl Performer {
             "reportingComponent": remark.source, "reportingInstance": "",
         });
         let path = Kind::Event.path(&name.namespace, None);
-        drop(self.send(Method::POST, path, "application/json", &event).await);
-        self.told.insert(key, Told { name, count: 1 });
+        if self.send(Method::POST, path, "application/json", &event).await.is_ok() {
+            self.told.insert(key, Told { name, count: 1 });
+        }
     }
 }

@@ -35,6 +35,15 @@ pub fn driver_of(claim: &PersistentVolumeClaim) -> &str {
     if driver.starts_with("kubernetes.io/") { "" } else { driver }
 }
 
+/// The class that a claim names, in the old way or the new.
+#[must_use]
+pub fn class_of(claim: &PersistentVolumeClaim) -> &str {
+    match annotation(&claim.metadata, CLASS_BETA) {
+        "" => claim.spec.as_ref().and_then(|s| s.storage_class_name.as_deref()).unwrap_or(""),
+        class => class,
+    }
+}
+
 /// A claim that wants a volume, with everything that is needed to make it.
 struct Request<'a> {
     claim: &'a PersistentVolumeClaim,
@@ -56,11 +65,8 @@ pub fn plan_claim(world: &World, name: &Name) -> Vec<Call> {
     if driver.is_empty() || bound || made || claim.metadata.deletion_timestamp.is_some() {
         return Vec::new();
     }
-    let class = match annotation(&claim.metadata, CLASS_BETA) {
-        "" => spec.storage_class_name.as_deref().unwrap_or(""),
-        class => class,
-    };
-    let Some(class) = world.classes.get(&Name::new("", class)).filter(|c| c.provisioner == driver) else {
+    let Some(class) = world.classes.get(&Name::new("", class_of(claim))).filter(|c| c.provisioner == driver)
+    else {
         return Vec::new();
     };
     if spec.selector.is_some() {

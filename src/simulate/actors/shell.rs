@@ -16,7 +16,9 @@ use futures::stream::{BoxStream, SelectAll, StreamExt};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
-use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
+use k8s_openapi::api::storage::v1::{
+    CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttributesClass,
+};
 use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use serde::de::DeserializeOwned;
@@ -138,6 +140,7 @@ fn watch_all(client: &kube::Client) -> SelectAll<BoxStream<'static, Change>> {
         watch_kind::<PersistentVolumeClaim>(client),
         watch_kind::<PersistentVolume>(client),
         watch_kind::<StorageClass>(client),
+        watch_kind::<VolumeAttributesClass>(client),
         watch_kind::<CSINode>(client),
         watch_kind::<CSIDriver>(client),
         watch_kind::<CSIStorageCapacity>(client),
@@ -158,6 +161,8 @@ pub fn plan(world: &World, key: &Key, now: &str) -> Vec<Call> {
         Key::Owner(kind, name) => garbage::plan_owner(world, *kind, name),
         Key::ClaimProtection(name) => protection::plan_claim(world, name),
         Key::VolumeProtection(name) => protection::plan_volume(world, name),
+        Key::ClassProtection(name) => protection::plan_class(world, name),
+        Key::Node(name) => kubelet::plan_node(world, name),
         Key::Kubelet(name) => kubelet::plan(world, name, now),
         Key::Ephemeral(name) => workloads::plan_ephemeral(world, name),
         Key::Deployment(name) => workloads::plan_deployment(world, name),

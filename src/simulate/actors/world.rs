@@ -12,7 +12,9 @@ use super::routes;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Volume};
-use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
+use k8s_openapi::api::storage::v1::{
+    CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttributesClass,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,6 +47,7 @@ pub struct World {
     pub(super) claims: Store<PersistentVolumeClaim>,
     pub(super) volumes: Store<PersistentVolume>,
     pub(super) classes: Store<StorageClass>,
+    pub(super) attributes_classes: Store<VolumeAttributesClass>,
     pub(super) csi_nodes: Store<CSINode>,
     pub(super) csi_drivers: Store<CSIDriver>,
     pub(super) capacities: Store<CSIStorageCapacity>,
@@ -59,6 +62,7 @@ pub struct World {
     pub(super) claims_of_volume: Relation<String, Name>,
     pub(super) claims_of_class: Relation<String, Name>,
     pub(super) claims_waiting_on_node: Relation<String, Name>,
+    pub(super) users_of_attributes: Relation<String, (Kind, Name)>,
     pub(super) capacities_of_class: Relation<String, Name>,
 }
 
@@ -143,6 +147,7 @@ impl World {
             Kind::Claim => of::<PersistentVolumeClaim>(self, name),
             Kind::Volume => of::<PersistentVolume>(self, name),
             Kind::StorageClass => of::<StorageClass>(self, name),
+            Kind::AttributesClass => of::<VolumeAttributesClass>(self, name),
             Kind::CsiNode => of::<CSINode>(self, name),
             Kind::CsiDriver => of::<CSIDriver>(self, name),
             Kind::Capacity => of::<CSIStorageCapacity>(self, name),

@@ -88,3 +88,19 @@ fn what_was_missing_wakes_the_pod() {
     }
     assert_eq!(scene.did(&["merge Pod"]).len(), 1);
 }
+
+#[rstest]
+#[case::says_nothing(json!(null), true)]
+#[case::says_ready(json!([{"type": "Ready", "status": "True"}]), true)]
+#[case::says_not_ready(json!([{"type": "Ready", "status": "False"}]), false)]
+fn a_new_node_is_ready_unless_it_says_otherwise(#[case] conditions: Value, #[case] ready: bool) {
+    let mut new = node("n1", json!({}));
+    new["spec"]["taints"] = json!([
+        {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}, {"key": "gpu", "effect": "NoSchedule"},
+    ]);
+    new["status"] = json!({"conditions": conditions});
+    let mut scene = Scene::of([new]);
+    scene.play();
+    let expected = r#"merge Node n1 {"spec":{"taints":[{"effect":"NoSchedule","key":"gpu"}]}}"#;
+    assert_eq!(scene.log, if ready { vec![expected] } else { vec![] });
+}

@@ -3,7 +3,7 @@
 
 use super::scene::workload;
 use crate::simulate::actors::{Kind, Roles, run};
-use fake_apiserver::{FakeApiServer, Options};
+use fake_apiserver::{FakeApiServer, Ids, Options};
 use http::{Method, Request};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -11,15 +11,19 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-struct Live {
+pub struct Live {
     client: kube::Client,
     stop: watch::Sender<bool>,
     actors: JoinHandle<Result<(), crate::simulate::actors::Error>>,
 }
 
 impl Live {
-    async fn start(objects: impl IntoIterator<Item = Value>) -> Self {
-        let client = kube::Client::new(FakeApiServer::new(Options::default()).router(), "default");
+    pub async fn start(objects: impl IntoIterator<Item = Value>) -> Self {
+        Self::start_on(&server(), objects).await
+    }
+
+    pub async fn start_on(server: &FakeApiServer, objects: impl IntoIterator<Item = Value>) -> Self {
+        let client = kube::Client::new(server.router(), "default");
         let (stop, stopped) = watch::channel(false);
         let now = Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
         let actors = tokio::spawn(run(client.clone(), Roles::default(), now, stopped));
@@ -31,74 +35,92 @@ impl Live {
         live
     }
 
-    async fn send(&self, method: Method, path: &str, content: &str, body: &Value) -> Result<Value, kube::Error> {
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content: &str,
+        body: &Value,
+    ) -> Result<Value, kube::Error> {
         let request = Request::builder().method(method).uri(path).header("content-type", content);
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         self.client.request(request.body(body).expect("a request")).await
     }
 
-    async fn create(&self, object: Value) -> Value {
+    pub async fn create(&self, object: Value) -> Value {
         let kind = Kind::of(&object).expect("a kind of ours");
         let answer = self.send(Method::POST, &kind.path("default", None), "application/json", &object).await;
         answer.unwrap_or_else(|error| panic!("{object}: {error}"))
     }
 
-    async fn get(&self, kind: Kind, name: &str) -> Option<Value> {
+    pub async fn get(&self, kind: Kind, name: &str) -> Option<Value> {
         self.send(Method::GET, &kind.path("default", Some(name)), "application/json", &Value::Null).await.ok()
     }
 
-    async fn names(&self, kind: Kind) -> Vec<String> {
-        self.items(kind).await.iter().filter_map(|o| Some(o["metadata"]["name"].as_str()?.to_owned())).collect()
+    pub async fn names(&self, kind: Kind) -> Vec<String> {
+        self.items(kind)
+            .await
+            .iter()
+            .filter_map(|o| Some(o["metadata"]["name"].as_str()?.to_owned()))
+            .collect()
     }
 
-    async fn items(&self, kind: Kind) -> Vec<Value> {
-        let list = self.send(Method::GET, &kind.path("default", None), "application/json", &Value::Null).await;
+    pub async fn items(&self, kind: Kind) -> Vec<Value> {
+        let list =
+            self.send(Method::GET, &kind.path("default", None), "application/json", &Value::Null).await;
         list.expect("a list")["items"].as_array().cloned().unwrap_or_default()
     }
 
-    async fn merge(&self, kind: Kind, name: &str, subresource: &str, patch: Value) {
+    pub async fn merge(&self, kind: Kind, name: &str, subresource: &str, change: Value) {
         let path = format!("{}{subresource}", kind.path("default", Some(name)));
-        let answer = self.send(Method::PATCH, &path, "application/merge-patch+json", &patch).await;
+        let answer = self.send(Method::PATCH, &path, "application/merge-patch+json", &change).await;
         answer.unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 
-    async fn delete(&self, kind: Kind, name: &str) {
+    pub async fn delete(&self, kind: Kind, name: &str) {
         let path = kind.path("default", Some(name));
         self.send(Method::DELETE, &path, "application/json", &Value::Null).await.expect("deleted");
         self.settle().await;
     }
 
     /// The clock moves on only when nobody has anything to do.
-    async fn settle(&self) {
+    pub async fn settle(&self) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
-    async fn place(&self, pod: &str) {
+    pub async fn place(&self, pod: &str) {
         let path = format!("{}/binding", Kind::Pod.path("default", Some(pod)));
         let target = json!({"apiVersion": "v1", "kind": "Node", "name": "n1"});
-        let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target});
+        let binding =
+            json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target});
         self.send(Method::POST, &path, "application/json", &binding).await.expect("placed");
         self.settle().await;
     }
 
-    async fn bind(&self, claim: &str, volume: &str) {
+    pub async fn bind(&self, claim: &str, volume: &str) {
         self.merge(Kind::Claim, claim, "", json!({"spec": {"volumeName": volume}})).await;
         self.merge(Kind::Claim, claim, "/status", json!({"status": {"phase": "Bound"}})).await;
         self.merge(Kind::Volume, volume, "/status", json!({"status": {"phase": "Bound"}})).await;
         self.settle().await;
     }
 
-    async fn stop(self) {
+    pub async fn stop(self) {
         self.stop.send(true).expect("the actors listen");
         self.actors.await.expect("no panic").expect("no error");
     }
 }
 
-fn node() -> Value {
+/// A server without chance: its uids are a sequence and its clock stands still.
+pub fn server() -> FakeApiServer {
+    let now = Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
+    FakeApiServer::new(Options { now, ids: Ids::Seeded(1), ..Options::default() })
+}
+
+pub fn node() -> Value {
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
 }
 
-fn volume(name: &str) -> Value {
+pub fn volume(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
         "spec": {
@@ -108,7 +130,7 @@ fn volume(name: &str) -> Value {
     })
 }
 
-fn claim(name: &str, class: &str, annotations: Value) -> Value {
+pub fn claim(name: &str, class: &str, annotations: Value) -> Value {
     let mut claim = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
         "spec": {
@@ -120,7 +142,7 @@ fn claim(name: &str, class: &str, annotations: Value) -> Value {
     claim
 }
 
-fn pod(name: &str, claim: &str) -> Value {
+pub fn pod(name: &str, claim: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
         "spec": {
@@ -130,7 +152,7 @@ fn pod(name: &str, claim: &str) -> Value {
     })
 }
 
-fn stateful_set(replicas: u32) -> Value {
+pub fn stateful_set(replicas: u32) -> Value {
     let template = claim("data", "", json!({}));
     workload(
         Kind::StatefulSet,
@@ -191,7 +213,9 @@ async fn a_claim_in_use_stays_until_its_pod_is_gone() {
     live.place("d1").await;
     assert_eq!(live.get(Kind::Pod, "d1").await.expect("the pod")["status"]["phase"], "Running");
     live.delete(Kind::Claim, "c1").await;
-    assert!(live.get(Kind::Claim, "c1").await.expect("the claim")["metadata"]["deletionTimestamp"].is_string());
+    assert!(
+        live.get(Kind::Claim, "c1").await.expect("the claim")["metadata"]["deletionTimestamp"].is_string()
+    );
     live.delete(Kind::Pod, "d1").await;
     assert!(live.get(Kind::Pod, "d1").await.is_none());
     assert!(live.get(Kind::Claim, "c1").await.is_none());
@@ -212,20 +236,13 @@ async fn a_deployment_goes_with_everything_it_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_refuses_is_tried_again_later() {
-    let live = Live::start([node()]).await;
-    let mut set = workload(Kind::ReplicaSet, "rs", &json!({"replicas": 1}));
-    set["spec"]["template"]["spec"]["containers"][0]["name"] = json!("x");
-    live.create(set).await;
-    live.settle().await;
-    // A claim with the name of an ephemeral volume stands in the way; the pod's own comes when it is gone.
-    live.create(claim("d1-tmp", "", json!({}))).await;
+async fn a_foreign_claim_is_told_of_once_and_replaced_when_it_is_gone() {
     let mut with_scratch = pod("d1", "none");
     let scratch = json!({"volumeClaimTemplate": {"spec": claim("", "", json!({}))["spec"]}});
     with_scratch["spec"]["volumes"] = json!([{"name": "tmp", "ephemeral": scratch}]);
-    live.create(with_scratch).await;
-    live.settle().await;
-    let warnings: Vec<_> = live.items(Kind::Event).await.into_iter().filter(|e| e["type"] == "Warning").collect();
+    let live = Live::start([claim("d1-tmp", "", json!({})), with_scratch]).await;
+    let warnings: Vec<_> =
+        live.items(Kind::Event).await.into_iter().filter(|e| e["type"] == "Warning").collect();
     assert_eq!((warnings.len(), &warnings[0]["reason"]), (1, &json!("FailedBinding")));
     live.delete(Kind::Claim, "d1-tmp").await;
     let own = live.get(Kind::Claim, "d1-tmp").await.expect("the pod's own claim");
@@ -238,4 +255,30 @@ async fn the_actors_stop_when_nobody_can_tell_them_to() {
     let live = Live::start([]).await;
     drop(live.stop);
     live.actors.await.expect("no panic").expect("no error");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_goes_when_its_content_is_gone() {
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}});
+    let mut held = claim("c1", "", json!({}));
+    held["metadata"]["namespace"] = json!("team");
+    let live = Live::start([space]).await;
+    let claims = Kind::Claim.path("team", None);
+    live.send(Method::POST, &claims, "application/json", &held).await.expect("created");
+    live.delete(Kind::Namespace, "team").await;
+    assert!(live.get(Kind::Namespace, "team").await.is_none());
+    let left = live.send(Method::GET, &claims, "application/json", &Value::Null).await.expect("a list");
+    assert_eq!(left["items"], json!([]));
+    live.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_again_is_counted_up() {
+    let live = Live::start([node(), workload(Kind::StatefulSet, "web", &json!({"replicas": 1}))]).await;
+    live.delete(Kind::Pod, "web-0").await;
+    live.delete(Kind::Pod, "web-0").await;
+    let [event] = &live.items(Kind::Event).await[..] else { panic!("one event") };
+    assert_eq!((&event["reason"], &event["count"]), (&json!("SuccessfulCreate"), &json!(3)));
+    assert_eq!(event["involvedObject"]["kind"], "StatefulSet");
+    live.stop().await;
 }

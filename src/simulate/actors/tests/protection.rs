@@ -86,3 +86,23 @@ fn a_missing_finalizer_is_put_on_beside_the_others() {
         )]
     );
 }
+
+#[test]
+fn a_deleted_attributes_class_waits_for_its_users() {
+    let class = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "driverName": "drv.example.com",
+        "metadata": {"name": "gold", "finalizers": ["kubernetes.io/vac-protection"]},
+    });
+    let asks = claim("c1", json!({"volumeAttributesClassName": "gold"}), "Bound");
+    let mut volume = bound_volume("p1", "c1");
+    volume["spec"]["volumeAttributesClassName"] = json!("gold");
+    let mut scene = Scene::of([class, asks, volume]);
+    scene.delete(Kind::AttributesClass, "gold");
+    scene.play();
+    scene.delete(Kind::Claim, "c1");
+    scene.play();
+    assert!(scene.get(Kind::AttributesClass, "gold").is_some(), "the volume still has it");
+    scene.merge(Kind::Volume, "p1", &json!({"spec": {"volumeAttributesClassName": "silver"}}));
+    scene.play();
+    assert!(scene.get(Kind::AttributesClass, "gold").is_none());
+}

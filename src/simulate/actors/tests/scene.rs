@@ -16,6 +16,8 @@ pub struct Scene {
     pub world: World,
     pub due: BTreeSet<Key>,
     pub log: Vec<String>,
+    /// How many keys were decided.
+    pub plans: usize,
     objects: BTreeMap<(Kind, Name), Value>,
     version: u64,
 }
@@ -124,8 +126,9 @@ impl Scene {
 
     /// Decides and performs until nothing is due.
     pub fn play(&mut self) {
-        for _ in 0..10_000 {
+        for _ in 0..100_000 {
             let Some(key) = self.due.pop_first() else { return };
+            self.plans += 1;
             for call in plan(&self.world, &key, NOW) {
                 self.perform(call);
             }
@@ -133,7 +136,7 @@ impl Scene {
         panic!("never settles: {:#?}", &self.log[self.log.len() - 20..]);
     }
 
-    /// Plays, with placement and binding done the simplest way: all on the node `n1`, each claim on a volume of its own.
+    /// Plays, with placement and binding done the simplest way: each on the node it asks for or `n1`, each claim on a volume of its own.
     pub fn play_bound(&mut self) {
         for _ in 0..1000 {
             self.play();
@@ -160,8 +163,11 @@ impl Scene {
                 let bound = json!({"spec": {"volumeName": volume}, "status": {"phase": "Bound"}});
                 self.merge(Kind::Claim, &claim, &bound);
             }
+            let affinity = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+            let wanted = format!("{affinity}/nodeSelectorTerms/0/matchFields/0/values/0");
             for pod in pods {
-                self.merge(Kind::Pod, &pod, &json!({"spec": {"nodeName": "n1"}}));
+                let node = self.get(Kind::Pod, &pod).and_then(|p| p.pointer(&wanted).cloned());
+                self.merge(Kind::Pod, &pod, &json!({"spec": {"nodeName": node.unwrap_or(json!("n1"))}}));
             }
         }
         panic!("never settles");

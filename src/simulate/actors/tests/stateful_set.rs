@@ -204,12 +204,3 @@ fn an_orphan_of_the_right_name_and_labels_is_adopted() {
     let stranger = Scene::of([pod("web-0", None, &[]), set(&json!({"replicas": 1}))]);
     assert!(stranger.plan(&Key::Replica(key("web"), 0)).is_empty());
 }
-
-#[test]
-fn many_replicas_cost_as_many_times_one() {
-    let mut scene = scene(&json!({"replicas": 300}));
-    scene.play_bound();
-    assert_eq!(scene.names(Kind::Pod).len(), 300);
-    // A pod and a claim are made and two statuses written; nothing is written that grows with the set.
-    assert!(scene.log.len() < 300 * 12, "{}", scene.log.len());
-}

@@ -208,3 +208,26 @@ fn a_claim_of_somebody_else_is_refused() {
     scene.play();
     assert_eq!(scene.did(&["create"]), ["create PersistentVolumeClaim d1-scratch"]);
 }
+
+/// Decisions and calls until a workload of `size` pods runs.
+fn cost(kind: Kind, size: usize) -> (usize, usize) {
+    let claims = json!([{"metadata": {"name": "data"}, "spec": {}}]);
+    let spec = json!({"replicas": size, "parallelism": size, "volumeClaimTemplates": claims});
+    let mut scene = Scene::of([workload(kind, "web", &spec)]);
+    if kind == Kind::DaemonSet {
+        (0..size).for_each(|number| scene.put(node(&format!("n{number}"), json!({}))));
+    } else {
+        scene.put(node("n1", json!({})));
+    }
+    scene.play_bound();
+    assert_eq!(scene.names(Kind::Pod).len(), size);
+    (scene.plans, scene.log.len())
+}
+
+#[rstest]
+fn the_cost_grows_no_faster_than_the_number_of_pods(
+    #[values(Kind::StatefulSet, Kind::ReplicaSet, Kind::Deployment, Kind::DaemonSet, Kind::Job)] kind: Kind,
+) {
+    let (few, many) = (cost(kind, 20), cost(kind, 200));
+    assert!(many.0 < few.0 * 11 && many.1 < few.1 * 11, "{few:?} {many:?}");
+}

@@ -41,7 +41,7 @@ fn what_cannot_be_read_is_passed_over() {
 #[test]
 fn a_status_of_its_own_does_not_wake_every_replica() {
     let (mut world, mut keys) = (World::default(), BTreeSet::new());
-    let set = workload(Kind::StatefulSet, "web", &json!({"replicas": 50}));
+    let set = workload(Kind::StatefulSet, "web", &json!({"replicas": 50, "podManagementPolicy": "Parallel"}));
     intake::take(&mut world, at(set.clone(), "s", 1), false, &mut keys);
     assert_eq!(keys.len(), 51);
     keys.clear();

@@ -6,11 +6,13 @@
 
 use super::{REVISION_HASH, count, create_pod, delete_pod, name_pod, pod_from, template_hash, update_status};
 use crate::simulate::actors::call::{Call, Kind, Name, Target};
+use crate::simulate::actors::family::Tally;
 use crate::simulate::actors::selector::{selects_node, untolerated};
 use crate::simulate::actors::world::{World, node_of, phase};
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Node, PodSpec, Toleration};
+use k8s_openapi::api::core::v1::{Node, Pod, PodSpec, Toleration};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 const SOURCE: &str = "daemonset-controller";
 
@@ -23,10 +25,7 @@ pub fn plan_node(world: &World, name: &Name, node_name: &str) -> Vec<Call> {
     let owner = Target::of(Kind::DaemonSet, &set.metadata);
     let pods = world.family.daemons(&owner.uid, node_name).filter_map(|pod| world.pods.get(pod));
     let pods: Vec<_> = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect();
-    let leave = |pod: &std::sync::Arc<_>| {
-        let pod: &k8s_openapi::api::core::v1::Pod = pod;
-        delete_pod(Target::of(Kind::Pod, &pod.metadata), &owner, SOURCE)
-    };
+    let leave = |pod: &Arc<Pod>| delete_pod(Target::of(Kind::Pod, &pod.metadata), &owner, SOURCE);
     let Some(node) = world.node(node_name) else {
         // A pod that never reached its node has nowhere to go; one that did is left to the pod collector.
         return pods.into_iter().filter(|pod| node_of(pod).is_empty()).flat_map(leave).collect();
@@ -35,7 +34,7 @@ pub fn plan_node(world: &World, name: &Name, node_name: &str) -> Vec<Call> {
     if !may_stay {
         return pods.into_iter().flat_map(leave).collect();
     }
-    let over = |pod: &&std::sync::Arc<_>| matches!(phase(pod), "Failed" | "Succeeded");
+    let over = |pod: &&Arc<Pod>| matches!(phase(pod), "Failed" | "Succeeded");
     let (finished, mut alive): (Vec<_>, Vec<_>) = pods.into_iter().partition(over);
     if !finished.is_empty() {
         return finished.into_iter().flat_map(leave).collect();
@@ -97,12 +96,11 @@ fn create(world: &World, set: &DaemonSet, owner: &Target, node: &str) -> Vec<Cal
         &mut pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     *required = json!({ "nodeSelectorTerms": [{ "matchFields": [field] }] });
     let base = format!("{}-", owner.name.name);
-    let seed = Target { name: owner.name.beside(format!("{}/{node}", owner.name.name)), ..owner.clone() };
     let mut number = world.family.tally(set.metadata.uid.as_ref()).map_or(0, |t| t.seen);
-    let mut name = name_pod(&mut pod, &seed, &base, number);
+    let mut name = name_pod(&mut pod, owner, &base, number);
     while world.pods.contains_key(&owner.name.beside(name.clone())) {
         number += 1;
-        name = name_pod(&mut pod, &seed, &base, number);
+        name = name_pod(&mut pod, owner, &base, number);
     }
     create_pod(pod, &name, owner, SOURCE).into()
 }
@@ -112,7 +110,7 @@ fn create(world: &World, set: &DaemonSet, owner: &Target, node: &str) -> Vec<Cal
 pub fn plan_status(world: &World, name: &Name) -> Vec<Call> {
     let Some(set) = world.daemon_sets.get(name) else { return Vec::new() };
     let tally = world.family.tally(set.metadata.uid.as_ref());
-    let of = |pick: fn(&crate::simulate::actors::family::Tally) -> usize| count(tally.map_or(0, pick));
+    let of = |pick: fn(&Tally) -> usize| count(tally.map_or(0, pick));
     let (current, ready) = (of(|t| t.active.len()), of(|t| t.healthy.len()));
     let status = json!({
         "currentNumberScheduled": current, "desiredNumberScheduled": current, "updatedNumberScheduled": current,

@@ -5,7 +5,7 @@
 //! backoff limits or failure policies, and puts no tracking finalizer on its pods. It answers to upstream's `job`
 //! controller.
 
-use super::{count, create_pod, delete_pod, name_pod, pod_from, update_status};
+use super::{BURST, count, create_pod, delete_pod, name_pod, pod_from, update_status};
 use crate::simulate::actors::call::{Call, Kind, Name, Target};
 use crate::simulate::actors::family::Tally;
 use crate::simulate::actors::world::{World, annotation};
@@ -66,7 +66,7 @@ fn create(world: &World, job: &Job, owner: &Target, tally: &Tally, missing: i32)
     let mut free = (0..spec.completions.unwrap_or(0)).map(|i| i.to_string()).filter(|i| !taken.contains(i));
     let mut calls = Vec::new();
     let mut number = tally.seen;
-    for _ in 0..missing {
+    for _ in (0..missing).take(BURST) {
         let mut pod = pod_from(&spec.template, owner);
         label(&mut pod, owner);
         let mut base = format!("{}-", owner.name.name);

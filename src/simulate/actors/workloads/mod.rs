@@ -18,7 +18,7 @@ pub use deployment::plan as plan_deployment;
 pub use ephemeral::plan as plan_ephemeral;
 pub use job::plan as plan_job;
 pub use replica_set::plan as plan_replica_set;
-pub use stateful_set::{ordinals, plan as plan_stateful_set, plan_replica};
+pub use stateful_set::{plan as plan_stateful_set, plan_replica, unordered};
 
 use super::call::{Call, Remark, Target};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
@@ -28,6 +28,8 @@ use serde_json::{Value, json};
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The longest a generated name may be before its five letters, as in upstream's `names.SimpleNameGenerator`.
 const LONGEST_BASE: usize = 58;
+/// How many pods one plan makes at most, as upstream's burst: what was made is taken in before more is decided.
+const BURST: usize = 500;
 /// Names the `ReplicaSet` that a pod belongs to within its Deployment.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 /// Names the revision of the template that a pod was made from.
@@ -40,9 +42,12 @@ fn fnv(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A name that is the same in every run: `BASExxxxx`, the letters made from `seed` and `number`.
+/// A name that is the same in every run: `BASExxxxx`. The letters look like chance, but no two numbers below 14 million
+/// have the same: the stride has no divisor in common with the number of words there are.
 fn generated(base: &str, seed: &str, number: u64) -> String {
-    let mut rest = fnv(format!("{seed}/{number}").as_bytes());
+    const WORDS: u64 = 27_u64.pow(5);
+    const STRIDE: u64 = 8_121_373;
+    let mut rest = (fnv(seed.as_bytes()) % WORDS + number % WORDS * STRIDE) % WORDS;
     let base = base.get(..LONGEST_BASE).unwrap_or(base);
     let letters = (0..5).map(|_| {
         let letter = usize::try_from(rest % 27).map_or('x', |at| char::from(ALPHABET[at]));
@@ -112,4 +117,20 @@ fn update_status(target: Target, old: &Value, new: &Value) -> Option<Call> {
 /// A count as the API spells it.
 fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::generated;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn generated_names_never_clash() {
+        let names: BTreeSet<_> =
+            (0..50_000).map(|number| generated("web-", "ReplicaSet/default/web", number)).collect();
+        assert_eq!(names.len(), 50_000);
+        assert!(names.iter().all(|name| name.len() == 9));
+        assert_ne!(generated("web-", "a", 0), generated("web-", "b", 0));
+        assert_eq!(generated(&"long".repeat(40), "a", 0).len(), 63);
+    }
 }

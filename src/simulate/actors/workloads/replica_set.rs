@@ -3,7 +3,7 @@
 //! Decides which pods to make and which to take away (unplaced before placed, unready before ready, as upstream ranks
 //! them). It never adopts a pod that it did not make. It answers to upstream's `replicaset` controller.
 
-use super::{count, create_pod, delete_pod, name_pod, pod_from, update_status};
+use super::{BURST, count, create_pod, delete_pod, name_pod, pod_from, update_status};
 use crate::simulate::actors::call::{Call, Kind, Name, Target};
 use crate::simulate::actors::family::Tally;
 use crate::simulate::actors::world::World;
@@ -55,7 +55,7 @@ fn create<'a>(
     let template = set.spec.as_ref().and_then(|s| s.template.clone()).unwrap_or_default();
     let base = format!("{}-", owner.name.name);
     let mut number = tally.seen;
-    (0..missing).flat_map(move |_| {
+    (0..missing.min(BURST)).flat_map(move |_| {
         loop {
             let mut pod = pod_from(&template, owner);
             let name = name_pod(&mut pod, owner, &base, number);

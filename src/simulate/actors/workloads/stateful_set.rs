@@ -18,12 +18,17 @@ use std::ops::Range;
 const SOURCE: &str = "statefulset-controller";
 
 /// The numbers of the replicas that a set asks for.
-#[must_use]
-pub fn ordinals(set: &StatefulSet) -> Range<i64> {
+fn ordinals(set: &StatefulSet) -> Range<i64> {
     let spec = set.spec.as_ref();
     let start = spec.and_then(|s| s.ordinals.as_ref()?.start).unwrap_or(0).max(0);
     let replicas = spec.and_then(|s| s.replicas).unwrap_or(1).max(0);
     i64::from(start)..i64::from(start) + i64::from(replicas)
+}
+
+/// The numbers of the replicas that need not wait for each other.
+#[must_use]
+pub fn unordered(set: &StatefulSet) -> Range<i64> {
+    if is_parallel(set) { ordinals(set) } else { 0..0 }
 }
 
 fn is_parallel(set: &StatefulSet) -> bool {
@@ -259,7 +264,11 @@ fn next_in_order(world: &World, set: &StatefulSet, tally: &Tally) -> Vec<Call> {
     let gap = tally.healthy_ordinals.first_gap(wanted.start);
     if gap < wanted.end {
         let replica = Replica::new(world, set, gap);
-        return if replica.pod().is_none() { replica.make() } else { Vec::new() };
+        return if replica.pod().is_none() {
+            replica.make()
+        } else {
+            plan_replica(world, &replica.owner.name, gap)
+        };
     }
     let spare =
         || tally.ordinals.range(..wanted.start).chain(tally.ordinals.range(wanted.end..)).map(|(n, _)| *n);

@@ -4,16 +4,19 @@
 //! controller writes about itself never wakes each of its pods again. Nothing is decided here: a key woken for nothing
 //! costs one empty plan.
 
+mod workloads;
+
 use super::call::{Kind, Name};
-use super::family::{daemon_node, ordinal};
+use super::family::ordinal;
 use super::key::Key;
-use super::protection::{CLAIM_FINALIZER, VOLUME_FINALIZER};
-use super::provisioner::{SELECTED_NODE, driver_of};
-use super::world::{Store, Watched, World, annotation, claims_of, controller, has_finalizer, node_of, phase};
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
-use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
+use super::kubelet::is_unready;
+use super::protection::{CLAIM_FINALIZER, CLASS_FINALIZER, VOLUME_FINALIZER, attributes_of_claim};
+use super::provisioner::{SELECTED_NODE, class_of, driver_of};
+use super::world::{Store, Watched, World, annotation, has_finalizer, node_of, phase};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::{
+    CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttributesClass,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeSet;
 
@@ -49,6 +52,7 @@ pub fn kinship(kind: Kind, name: &Name, meta: &ObjectMeta, world: &World, keys: 
     }
 }
 
+/// Where the World keeps the objects of a kind.
 macro_rules! stored {
     ($kind:ident, $field:ident) => {
         const KIND: Kind = Kind::$kind;
@@ -61,78 +65,7 @@ macro_rules! stored {
     };
 }
 
-/// Wakes the controllers of a pod, by its reference and, for a `StatefulSet`, by its name.
-fn wake_controllers(pod: &Pod, world: &World, keys: &mut Keys) {
-    let name = Name::of(&pod.metadata);
-    if let (Some((set, _)), Some(number)) = (name.name.rsplit_once('-'), ordinal(&name.name)) {
-        let set = name.beside(set);
-        if world.stateful_sets.contains_key(&set) {
-            keys.insert(Key::StatefulSet(set.clone()));
-            keys.insert(Key::Replica(set, number));
-        }
-    }
-    let Some(owner) = controller(&pod.metadata) else { return };
-    let at = name.beside(owner.name.clone());
-    match owner.kind.as_str() {
-        "ReplicaSet" => {
-            if let Some(deployment) = world.replica_sets.get(&at).and_then(|r| controller(&r.metadata)) {
-                keys.insert(Key::Deployment(at.beside(deployment.name.clone())));
-            }
-            keys.insert(Key::ReplicaSet(at));
-        }
-        "Job" => {
-            keys.insert(Key::Job(at));
-        }
-        "DaemonSet" => {
-            keys.insert(Key::Daemon(at.clone(), daemon_node(pod).to_owned()));
-            keys.insert(Key::DaemonSet(at));
-        }
-        _ => {}
-    }
-}
-
-impl Watched for Pod {
-    stored!(Pod, pods);
-
-    fn index(&self, world: &mut World, present: bool) {
-        let name = Name::of(&self.metadata);
-        world.family.count(self, present);
-        let node = node_of(self).to_owned();
-        let claims: Vec<_> = claims_of(self).map(|(_, claim)| claim).collect();
-        if present {
-            world.pods_on_node.insert(node, name.clone());
-            for claim in claims {
-                world.pods_of_claim.insert(claim, name.clone());
-            }
-        } else {
-            world.pods_on_node.remove(&node, &name);
-            for claim in &claims {
-                world.pods_of_claim.remove(claim, &name);
-            }
-        }
-    }
-
-    fn arrive(&self, world: &mut World) {
-        world.family.greet(self);
-    }
-
-    fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
-        for pod in old.into_iter().chain(new) {
-            wake_controllers(pod, world, keys);
-            for (_, claim) in claims_of(pod) {
-                if world.claims.get(&claim).is_some_and(|c| c.metadata.deletion_timestamp.is_some()) {
-                    keys.insert(Key::ClaimProtection(claim));
-                }
-            }
-        }
-        let Some(new) = new else { return };
-        let name = Name::of(&new.metadata);
-        keys.insert(Key::Kubelet(name.clone()));
-        if old.is_none_or(|old| old.metadata.uid != new.metadata.uid) {
-            keys.insert(Key::Ephemeral(name));
-        }
-    }
-}
+use stored;
 
 /// Wakes the `StatefulSet` replica that a claim is named after: `TEMPLATE-SET-N`.
 fn wake_replica_of_claim(claim: &Name, world: &World, keys: &mut Keys) {
@@ -146,6 +79,40 @@ fn wake_replica_of_claim(claim: &Name, world: &World, keys: &mut Keys) {
     }
 }
 
+/// Records (or forgets) that an object uses a `VolumeAttributesClass`.
+fn use_attributes(world: &mut World, class: String, user: (Kind, Name), present: bool) {
+    if present {
+        world.users_of_attributes.insert(class, user);
+    } else {
+        world.users_of_attributes.remove(&class, &user);
+    }
+}
+
+/// Wakes a `VolumeAttributesClass` that is on its way out when it may have lost a user.
+fn wake_attributes(class: String, world: &World, keys: &mut Keys) {
+    let class = Name::new("", class);
+    if world.attributes_classes.get(&class).is_some_and(|c| c.metadata.deletion_timestamp.is_some()) {
+        keys.insert(Key::ClassProtection(class));
+    }
+}
+
+fn attributes_of_volume(volume: &PersistentVolume) -> Option<String> {
+    volume.spec.as_ref()?.volume_attributes_class_name.clone().filter(|class| !class.is_empty())
+}
+
+impl Watched for VolumeAttributesClass {
+    stored!(AttributesClass, attributes_classes);
+
+    fn index(&self, _world: &mut World, _present: bool) {}
+
+    fn wake(_old: Option<&Self>, new: Option<&Self>, _world: &World, keys: &mut Keys) {
+        let Some(new) = new else { return };
+        if new.metadata.deletion_timestamp.is_some() == has_finalizer(&new.metadata, CLASS_FINALIZER) {
+            keys.insert(Key::ClassProtection(Name::of(&new.metadata)));
+        }
+    }
+}
+
 impl Watched for PersistentVolumeClaim {
     stored!(Claim, claims);
 
@@ -153,7 +120,7 @@ impl Watched for PersistentVolumeClaim {
         let name = Name::of(&self.metadata);
         let spec = self.spec.as_ref();
         let volume = spec.and_then(|s| s.volume_name.clone()).unwrap_or_default();
-        let class = spec.and_then(|s| s.storage_class_name.clone()).unwrap_or_default();
+        let class = class_of(self).to_owned();
         let node = annotation(&self.metadata, SELECTED_NODE).to_owned();
         let unbound = volume.is_empty();
         let mark = |relation: &mut super::relation::Relation<String, Name>, at: String, belongs: bool| {
@@ -167,6 +134,9 @@ impl Watched for PersistentVolumeClaim {
         mark(&mut world.claims_of_volume, volume, true);
         mark(&mut world.claims_of_class, class, unbound);
         mark(&mut world.claims_waiting_on_node, node, unbound);
+        for class in attributes_of_claim(self) {
+            use_attributes(world, class, (Kind::Claim, Name::of(&self.metadata)), present);
+        }
     }
 
     fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
@@ -183,6 +153,9 @@ impl Watched for PersistentVolumeClaim {
             }
         }
         wake_replica_of_claim(&name, world, keys);
+        for class in old.map(attributes_of_claim).unwrap_or_default() {
+            wake_attributes(class, world, keys);
+        }
         let Some(new) = new else { return };
         let leaving = new.metadata.deletion_timestamp.is_some();
         if leaving == has_finalizer(&new.metadata, CLAIM_FINALIZER) {
@@ -198,11 +171,18 @@ impl Watched for PersistentVolumeClaim {
 impl Watched for PersistentVolume {
     stored!(Volume, volumes);
 
-    fn index(&self, _world: &mut World, _present: bool) {}
+    fn index(&self, world: &mut World, present: bool) {
+        if let Some(class) = attributes_of_volume(self) {
+            use_attributes(world, class, (Kind::Volume, Name::of(&self.metadata)), present);
+        }
+    }
 
     fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
         let Some(either) = new.or(old) else { return };
         let name = Name::of(&either.metadata);
+        if let Some(class) = old.and_then(attributes_of_volume) {
+            wake_attributes(class, world, keys);
+        }
         if old.is_none() || new.is_none() {
             for claim in world.claims_of_volume.of(&name.name) {
                 keys.extend(world.pods_of_claim.of(claim).cloned().map(Key::Kubelet));
@@ -234,6 +214,7 @@ impl Watched for Node {
     fn index(&self, _world: &mut World, _present: bool) {}
 
     fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
+        keys.extend(new.filter(|node| is_unready(node)).map(|node| Key::Node(Name::of(&node.metadata))));
         let same = matches!((old, new), (Some(a), Some(b)) if a.spec == b.spec && a.metadata.labels == b.metadata.labels);
         let Some(name) = new.or(old).and_then(|n| n.metadata.name.clone()) else { return };
         if same {
@@ -294,77 +275,5 @@ impl Watched for Namespace {
         if let Some(new) = new.filter(|n| n.metadata.deletion_timestamp.is_some()) {
             keys.extend(new.metadata.name.clone().map(Key::Namespace));
         }
-    }
-}
-
-impl Watched for StatefulSet {
-    stored!(StatefulSet, stateful_sets);
-
-    fn index(&self, _world: &mut World, _present: bool) {}
-
-    fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
-        let Some(new) = new else { return };
-        let name = Name::of(&new.metadata);
-        keys.insert(Key::StatefulSet(name.clone()));
-        let same = old.is_some_and(|old| {
-            old.spec == new.spec && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
-        });
-        if same {
-            return;
-        }
-        let existing =
-            world.family.tally(new.metadata.uid.as_ref()).into_iter().flat_map(|t| t.ordinals.keys());
-        let wanted = super::workloads::ordinals(new);
-        keys.extend(existing.copied().chain(wanted).map(|number| Key::Replica(name.clone(), number)));
-    }
-}
-
-impl Watched for Deployment {
-    stored!(Deployment, deployments);
-
-    fn index(&self, _world: &mut World, _present: bool) {}
-
-    fn wake(_old: Option<&Self>, new: Option<&Self>, _world: &World, keys: &mut Keys) {
-        keys.extend(new.map(|new| Key::Deployment(Name::of(&new.metadata))));
-    }
-}
-
-impl Watched for ReplicaSet {
-    stored!(ReplicaSet, replica_sets);
-
-    fn index(&self, _world: &mut World, _present: bool) {}
-
-    fn wake(old: Option<&Self>, new: Option<&Self>, _world: &World, keys: &mut Keys) {
-        keys.extend(new.map(|new| Key::ReplicaSet(Name::of(&new.metadata))));
-        for set in old.into_iter().chain(new) {
-            if let Some(owner) = controller(&set.metadata) {
-                keys.insert(Key::Deployment(Name::of(&set.metadata).beside(owner.name.clone())));
-            }
-        }
-    }
-}
-
-impl Watched for DaemonSet {
-    stored!(DaemonSet, daemon_sets);
-
-    fn index(&self, _world: &mut World, _present: bool) {}
-
-    fn wake(old: Option<&Self>, new: Option<&Self>, world: &World, keys: &mut Keys) {
-        let Some(new) = new else { return };
-        let name = Name::of(&new.metadata);
-        keys.insert(Key::DaemonSet(name.clone()));
-        if old.is_none_or(|old| old.spec != new.spec) {
-            keys.extend(world.nodes.keys().map(|node| Key::Daemon(name.clone(), node.name.clone())));
-        }
-    }
-}
-
-impl Watched for Job {
-    stored!(Job, jobs);
-
-    fn index(&self, _world: &mut World, _present: bool) {}
-
-    fn wake(_old: Option<&Self>, new: Option<&Self>, _world: &World, keys: &mut Keys) {
-        keys.extend(new.map(|new| Key::Job(Name::of(&new.metadata))));
     }
 }

@@ -1,0 +1,142 @@
+//! Decides whether a CSI driver, a volume attachment or a class of volume attributes may be stored. Answers
+//! to `kubernetes/pkg/apis/storage/validation`.
+
+use serde_json::{Value, json};
+
+use super::names;
+use crate::object::text;
+use crate::status::Cause;
+
+const LIFECYCLES: &[&str] = &["Persistent", "Ephemeral"];
+const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
+const IMMUTABLE: &str = "field is immutable";
+
+pub(super) fn create_driver(value: &Value) -> Vec<Cause> {
+    let spec = &value["spec"];
+    let mut causes = Vec::new();
+    let policy = text(spec, &["fsGroupPolicy"]);
+    let mut audiences: Vec<&str> = Vec::new();
+    for (index, request) in spec["tokenRequests"].as_array().into_iter().flatten().enumerate() {
+        let audience = text(request, &["audience"]);
+        if audiences.contains(&audience) {
+            causes.push(Cause::duplicate(format!("spec.tokenRequests[{index}].audience"), audience));
+        }
+        audiences.push(audience);
+        let seconds = request["expirationSeconds"].as_i64();
+        if let Some(seconds) = seconds.filter(|seconds| *seconds < 600) {
+            let field = format!("spec.tokenRequests[{index}].expirationSeconds");
+            causes.push(Cause::invalid(field, seconds, "may not specify a duration less than 10 minutes"));
+        }
+    }
+    if !policy.is_empty() && !GROUP_POLICIES.contains(&policy) {
+        causes.push(Cause::unsupported("spec.fsGroupPolicy", policy, GROUP_POLICIES));
+    }
+    for mode in spec["volumeLifecycleModes"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !LIFECYCLES.contains(&mode) {
+            causes.push(Cause::unsupported("spec.volumeLifecycleModes", mode, LIFECYCLES));
+        }
+    }
+    let period = spec["nodeAllocatableUpdatePeriodSeconds"].as_i64();
+    if let Some(period) = period.filter(|period| *period < 10) {
+        let why = "must be greater than or equal to 10 seconds";
+        causes.push(Cause::invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, why));
+    }
+    causes
+}
+
+pub(super) fn update_driver(old: &Value, new: &Value) -> Vec<Cause> {
+    let mut causes = create_driver(new);
+    for (field, said) in
+        [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
+    {
+        if old["spec"][field] != new["spec"][field] {
+            causes.push(Cause::invalid(format!("spec.{said}"), new["spec"][field].clone(), IMMUTABLE));
+        }
+    }
+    causes
+}
+
+pub(super) fn create_attachment(value: &Value) -> Vec<Cause> {
+    let spec = &value["spec"];
+    let mut causes = Vec::new();
+    let attacher = text(spec, &["attacher"]);
+    if attacher.is_empty() {
+        causes.push(Cause::required("spec.attacher", ""));
+    } else {
+        causes.extend(
+            names::subdomain(attacher).iter().map(|why| Cause::invalid("spec.attacher", attacher, why)),
+        );
+    }
+    let node = text(spec, &["nodeName"]);
+    causes.extend(names::subdomain(node).iter().map(|why| Cause::invalid("spec.nodeName", node, why)));
+    let one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    let source = &spec["source"];
+    match (source.get("persistentVolumeName"), source.get("inlineVolumeSpec")) {
+        (None, None) => causes.push(Cause::required("spec.source", one)),
+        (Some(_), Some(_)) => causes.push(Cause::forbidden("spec.source", one)),
+        (Some(name), None) => {
+            let name = name.as_str().unwrap_or_default();
+            let field = "spec.source.persistentVolumeName";
+            causes.extend(names::subdomain(name).iter().map(|why| Cause::invalid(field, name, why)));
+        }
+        (None, Some(inline)) => {
+            for field in [
+                "capacity",
+                "claimRef",
+                "persistentVolumeReclaimPolicy",
+                "storageClassName",
+                "volumeAttributesClassName",
+            ] {
+                if inline.get(field).is_some() {
+                    let field = format!("spec.source.inlineVolumeSpec.{field}");
+                    causes.push(Cause::forbidden(
+                        field,
+                        "may not be specified in the context of inline volumes",
+                    ));
+                }
+            }
+        }
+    }
+    for field in ["attachError", "detachError"] {
+        let message = text(value, &["status", field, "message"]);
+        if message.len() > 262_144 {
+            causes.push(Cause::too_long(format!("status.{field}.message"), 262_144));
+        }
+    }
+    causes
+}
+
+pub(super) fn update_attachment(old: &Value, new: &Value) -> Vec<Cause> {
+    let mut causes = create_attachment(new);
+    let spec = &new["spec"];
+    if old["spec"] != *spec {
+        let shown = json!({
+            "Attacher": spec["attacher"], "NodeName": spec["nodeName"],
+            "Source": {"PersistentVolumeName": spec["source"]["persistentVolumeName"], "InlineVolumeSpec": null},
+        });
+        causes.push(Cause::invalid("spec", shown, IMMUTABLE));
+    }
+    causes
+}
+
+pub(super) fn attributes(value: &Value) -> Vec<Cause> {
+    let driver = text(value, &["driverName"]);
+    let mut causes = Vec::new();
+    if driver.is_empty() {
+        causes.push(Cause::required("driverName", ""));
+    }
+    if value["parameters"].as_object().is_none_or(serde_json::Map::is_empty) {
+        causes.push(Cause::required("parameters", "must contain at least one key/value pair"));
+    }
+    causes
+}
+
+pub(super) fn update_attributes(old: &Value, new: &Value) -> Vec<Cause> {
+    let mut causes = attributes(new);
+    for field in ["driverName", "parameters"] {
+        if old.get(field) != new.get(field) {
+            causes.push(Cause::invalid(field, new.get(field).cloned().unwrap_or_default(), IMMUTABLE));
+        }
+    }
+    causes
+}

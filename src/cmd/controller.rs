@@ -1,0 +1,66 @@
+//! `pvbind controller`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use super::{Exit, complain, runtime, told_to_stop};
+use crate::act::{self, Options};
+
+/// Which cluster, and how.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The kubeconfig; otherwise `KUBECONFIG`, `~/.kube/config` or the pod's service account.
+    #[arg(long, env = "PVBIND_KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig.
+    #[arg(long, env = "PVBIND_CONTEXT")]
+    context: Option<String>,
+    /// How many plans may be carried out at once.
+    #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    executors: u16,
+}
+
+/// Runs the command.
+#[must_use]
+pub fn run(arguments: &Arguments) -> Exit {
+    match runtime() {
+        Ok(runtime) => runtime.block_on(control(arguments)),
+        Err(error) => complain(&error, Exit::Usage),
+    }
+}
+
+async fn control(arguments: &Arguments) -> Exit {
+    let config = match config(arguments).await {
+        Ok(config) => config,
+        Err(error) => return complain(&error, Exit::Usage),
+    };
+    let server = config.cluster_url.to_string();
+    let client = match Client::try_from(config) {
+        Ok(client) => client,
+        Err(error) => return complain(&error, Exit::Usage),
+    };
+    if let Err(error) = client.apiserver_version().await {
+        return complain(&format!("cannot reach {server}: {error}"), Exit::Unreachable);
+    }
+    tracing::info!(server, "running");
+    let options = Options { executors: usize::from(arguments.executors), ..Options::controller() };
+    match act::run(client, options, told_to_stop()).await {
+        Ok((stats, _)) => {
+            tracing::info!(?stats, "stopped");
+            Exit::Good
+        }
+        Err(error) => complain(&error, Exit::Unreachable),
+    }
+}
+
+async fn config(arguments: &Arguments) -> Result<Config, Box<dyn std::error::Error>> {
+    let options = KubeConfigOptions { context: arguments.context.clone(), ..KubeConfigOptions::default() };
+    Ok(match &arguments.kubeconfig {
+        Some(file) => Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await?,
+        None if arguments.context.is_some() => Config::from_kubeconfig(&options).await?,
+        None => Config::infer().await?,
+    })
+}

@@ -1,0 +1,112 @@
+//! The commands: one file each, wiring only.
+
+pub mod apiserver;
+pub mod controller;
+pub mod simulate;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Kubernetes volume binding: simulate it, serve it, run it.
+#[derive(Debug, Parser)]
+#[command(name = "pvbind", version, about, propagate_version = true)]
+pub struct Cli {
+    /// How logs are written; they go to stderr, `RUST_LOG` says which.
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, env = "PVBIND_LOG_FORMAT")]
+    log_format: LogFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Load manifests, let everything run in virtual time until nothing moves, and say what bound, what did not,
+    /// and why.
+    Simulate(simulate::Arguments),
+    /// Serve the bundled API server alone.
+    Apiserver(apiserver::Arguments),
+    /// Run the PersistentVolume controller against a cluster.
+    Controller(controller::Arguments),
+}
+
+/// How a command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything is as it should be.
+    Good = 0,
+    /// Something stays pending or lost.
+    Pending = 1,
+    /// Bad usage or bad input.
+    Usage = 2,
+    /// The cluster cannot be reached.
+    Unreachable = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+impl Cli {
+    /// Runs the command that was asked for.
+    #[must_use]
+    pub fn run(self) -> Exit {
+        start_logging(self.log_format);
+        match self.command {
+            Command::Simulate(arguments) => simulate::run(&arguments),
+            Command::Apiserver(arguments) => apiserver::run(&arguments),
+            Command::Controller(arguments) => controller::run(&arguments),
+        }
+    }
+}
+
+fn start_logging(format: LogFormat) {
+    use std::io::IsTerminal;
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,pvbind=info"));
+    let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(ansi);
+    // Only a second start in one process fails, and then logging runs already.
+    let _ = match format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    };
+}
+
+/// Prints a problem for the user, and the exit that it stands for.
+#[expect(clippy::print_stderr, reason = "a command's problems go to stderr")]
+fn complain(problem: &dyn std::fmt::Display, exit: Exit) -> Exit {
+    eprintln!("pvbind: {problem}");
+    exit
+}
+
+/// A runtime for commands that talk to a network.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// Ends when the process is told to: Ctrl-C or SIGTERM.
+async fn told_to_stop() {
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate => {}
+    }
+}

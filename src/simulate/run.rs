@@ -1,0 +1,228 @@
+//! The simulation: load, let everything run, wait until nothing moves, stage by stage.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fake_apiserver::{Admission, FakeApiServer, Ids};
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::report::Report;
+use super::{actors, outcome, stage};
+use crate::act::{self, Roles};
+use crate::decide::{Settings, binder};
+use crate::manifest::{Document, Loaded, Stage};
+
+/// How long nothing may move before everything counts as settled: longer than any pause after a failure.
+const QUIET: Duration = Duration::from_secs(150);
+/// How many events may wait in a watch; a simulated world is loaded at once.
+const BUFFER: usize = 1 << 20;
+/// When virtual time begins: 2024-01-01T00:00:00Z.
+const EPOCH: i64 = 1_704_067_200;
+
+/// What to simulate.
+#[derive(Debug, Default)]
+pub struct Input {
+    /// The manifests.
+    pub loaded: Loaded,
+    /// What comes after, stage by stage.
+    pub stages: Vec<Stage>,
+    /// What decisions may take for granted.
+    pub settings: Settings,
+    /// How much virtual time may pass; `None` for one hour.
+    pub limit: Option<Duration>,
+}
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused an object, as a real one would.
+    #[error("{origin}: {object}: {message}")]
+    Refused {
+        /// Where it stands.
+        origin: String,
+        /// Its kind and name.
+        object: String,
+        /// The server's answer.
+        message: String,
+    },
+    /// The simulation itself failed.
+    #[error("the simulation failed: {0}")]
+    Failed(String),
+}
+
+/// The order in which kinds are loaded: what others depend on first. Claims come after the classes whose default
+/// they may be given, pods last.
+fn rank(object: &Value) -> usize {
+    const ORDER: [&str; 9] = [
+        "Namespace",
+        "StorageClass",
+        "VolumeAttributesClass",
+        "CSIDriver",
+        "Node",
+        "CSINode",
+        "CSIStorageCapacity",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+    ];
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let last = ORDER.len() + usize::from(kind == "Pod");
+    ORDER.iter().position(|known| *known == kind).unwrap_or(last)
+}
+
+fn describe(object: &Value) -> String {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+    if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
+}
+
+/// Puts the manifests into the server.
+fn load(server: &FakeApiServer, documents: Vec<Document>, warnings: &mut Vec<String>) -> Result<(), Error> {
+    let mut documents = documents;
+    documents.sort_by_key(|document| rank(&document.object));
+    let has_node = documents.iter().any(|document| document.object["kind"] == "Node");
+    if !has_node {
+        warnings.push(
+            "no Node among the manifests: one named node-1 is made, with 64 cpus, 256Gi of memory and room for 10000 pods".to_owned(),
+        );
+        let made = import(server, lone_node());
+        made.map_err(|message| Error::Failed(format!("the node that is made: {message}")))?;
+    }
+    for document in documents {
+        let (origin, object) = (document.origin.to_string(), describe(&document.object));
+        import(server, document.object).map_err(|message| Error::Refused { origin, object, message })?;
+    }
+    Ok(())
+}
+
+/// Stores one object; a kind that the server does not know is served from then on, and is inert.
+pub(super) fn import(server: &FakeApiServer, object: Value) -> Result<(), String> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if stage::route(server, &api_version, &kind).is_none() {
+        let namespaced = object.pointer("/metadata/namespace").is_some();
+        server.register_kind(&api_version, &kind, namespaced);
+    }
+    server.import(object).map(|_| ()).map_err(|status| status.message.clone())
+}
+
+fn lone_node() -> Value {
+    let room = json!({"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "10000"});
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "node-1", "labels": {
+            "kubernetes.io/hostname": "node-1",
+            "topology.kubernetes.io/zone": "zone-1",
+            "topology.kubernetes.io/region": "region-1",
+        }},
+        "status": {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]},
+    })
+}
+
+/// Simulates, on a clock of its own.
+///
+/// # Errors
+/// When the API server refuses a manifest, or the simulation itself fails.
+pub fn simulate(input: Input) -> Result<Report, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| Error::Failed(error.to_string()))?;
+    runtime.block_on(run(input))
+}
+
+/// A clock that begins at [`EPOCH`] and goes as tokio's does.
+fn virtual_clock(start: Instant) -> actors::Clock {
+    Arc::new(move || {
+        let passed = i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let millis = EPOCH.saturating_mul(1000).saturating_add(passed);
+        Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)
+    })
+}
+
+async fn run(input: Input) -> Result<Report, Error> {
+    let Input { loaded: Loaded { documents, mut warnings }, stages, settings, limit } = input;
+    let start = Instant::now();
+    let now = virtual_clock(start);
+    let server = FakeApiServer::new(fake_apiserver::Options {
+        now: now.clone(),
+        ids: Ids::Seeded(1),
+        admission: Admission::Full,
+        history: BUFFER,
+        watch_buffer: BUFFER,
+        ..fake_apiserver::Options::default()
+    });
+    load(&server, documents, &mut warnings)?;
+
+    let client = Client::new(server.router(), "default");
+    let (stop, stopped) = watch::channel(false);
+    let roles = Roles { controller: true, scheduler: Some(binder::Pods::All) };
+    let options = act::Options { settings, roles, ..act::Options::controller() };
+    let mut until = stopped.clone();
+    let program = tokio::spawn(act::run(client.clone(), options, async move {
+        // A channel whose sender is gone means stop as well.
+        let _ = until.wait_for(|stop| *stop).await;
+    }));
+    let cast = tokio::spawn(actors::run(client, actors::Roles::default(), now, stopped));
+
+    let end = start + limit.unwrap_or(Duration::from_secs(3600));
+    let mut movement = Movement { end, changes: server.changes(), busy: Duration::ZERO };
+    let mut settled = movement.settle().await;
+    for stage in stages {
+        warnings.extend(stage.warnings);
+        for step in stage.steps {
+            if stage::perform(&server, step)? {
+                movement.settle().await;
+            }
+        }
+        settled = movement.settle().await;
+    }
+    // Receivers that are gone have stopped already.
+    let _ = stop.send(true);
+    let program = program.await.map_err(|error| Error::Failed(error.to_string()))?;
+    let (_, cluster) = program.map_err(|error| Error::Failed(error.to_string()))?;
+    match cast.await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(Error::Failed(error.to_string())),
+        Err(error) => return Err(Error::Failed(error.to_string())),
+    }
+    let seconds = movement.busy.as_secs_f64();
+    Ok(outcome::report(&server, &cluster, &settings, settled, seconds, warnings))
+}
+
+/// Whether anything moves at the server, events aside.
+struct Movement {
+    end: Instant,
+    changes: watch::Receiver<fake_apiserver::Change>,
+    /// How much time passed while something moved; the waiting for more is not counted.
+    busy: Duration,
+}
+
+impl Movement {
+    /// Waits until nothing has moved for a while; says whether that came before the time limit.
+    async fn settle(&mut self) -> bool {
+        let begin = Instant::now();
+        let mut seen = self.changes.borrow_and_update().non_event_revision;
+        let mut last = begin;
+        let settled = loop {
+            let quiet = last + QUIET;
+            match tokio::time::timeout_at(quiet.min(self.end), self.changes.changed()).await {
+                Err(_) => break quiet <= self.end,
+                Ok(Err(_)) => break true,
+                Ok(Ok(())) => {
+                    let revision = self.changes.borrow_and_update().non_event_revision;
+                    if revision != seen {
+                        seen = revision;
+                        last = Instant::now();
+                    }
+                }
+            }
+        };
+        self.busy += last.duration_since(begin);
+        settled
+    }
+}
