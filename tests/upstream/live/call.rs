@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use futures::StreamExt;
-use kube::Client;
-use pvbind::act::events::{self, EventSink};
+use pvbind::act::events;
+use pvbind::act::execute::{self, Executor};
 use pvbind::act::watch::{Change, watch};
-use pvbind::act::{self, Decider, Job, Roles, execute};
+use pvbind::act::{self, Decider, Job, Roles, StorageMode};
 use pvbind::cluster::{Key, Kind};
 use tokio::time::Instant;
 
@@ -14,9 +14,8 @@ use super::server::Server;
 use crate::record::{Placement, Record};
 
 struct Caller {
-    client: Client,
     decider: Decider,
-    sink: EventSink,
+    executor: Executor,
 }
 
 /// Makes the calls of the record; says of each whether it failed.
@@ -24,7 +23,8 @@ pub async fn run(record: &Record, server: &mut Server) -> Vec<bool> {
     let client = server.client();
     let (sink, poster) = events::channel(client.clone());
     let decider = Decider::new(record.settings(), Roles::controller());
-    let mut caller = Caller { client, decider, sink };
+    let executor = Executor { client, events: sink, storage: StorageMode::Pretended };
+    let mut caller = Caller { decider, executor };
     place(record, server, &mut caller).await;
     let mut failed = Vec::new();
     for step in &record.call.steps {
@@ -65,7 +65,7 @@ impl Caller {
     async fn list(&mut self) {
         let kinds = act::run::kinds(&Roles::controller());
         let mut unlisted: BTreeSet<Kind> = kinds.iter().copied().collect();
-        let mut watches = watch(&self.client, &kinds);
+        let mut watches = watch(&self.executor.client, &kinds);
         while !unlisted.is_empty() {
             match watches.next().await.expect("watches do not end") {
                 Change::Show(object) => self.decider.show(object),
@@ -84,7 +84,7 @@ impl Caller {
         let mut job = self.turn(key);
         while let Some(this) = job {
             let id = this.id;
-            let outcome = execute::perform(&self.client, &self.sink, this).await;
+            let outcome = execute::perform(&self.executor, this).await;
             assert!(outcome.error.is_none(), "{:?}", outcome.error);
             let read = !outcome.reads.is_empty();
             job = self.decider.finish(id, outcome, Instant::now());
@@ -106,13 +106,13 @@ impl Caller {
     /// Sends the events of plans that write nothing, as the loop does between its jobs.
     fn tell(&mut self) {
         for event in self.decider.take_events() {
-            self.sink.send(&event, self.decider.cluster().object(&event.regarding));
+            self.executor.events.send(&event, self.decider.cluster().object(&event.regarding));
         }
     }
 
     /// Fails where the decider believes something else than what the server holds, or still assumes anything.
     fn agrees_with(&self, record: &Record, server: &Server) {
-        assert_eq!(self.sink.dropped(), 0);
+        assert_eq!(self.executor.events.dropped(), 0);
         let objects = server.objects();
         for (object, placement) in record.objects() {
             let key = object.key();

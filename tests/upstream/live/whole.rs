@@ -23,7 +23,8 @@ pub async fn run(record: &Record, server: &mut Server) -> Vec<bool> {
         server.put(&object);
     }
     let (stop, stopped) = oneshot::channel::<()>();
-    let options = act::Options { settings: record.settings(), ..act::Options::controller() };
+    let storage = act::StorageMode::Pretended;
+    let options = act::Options { settings: record.settings(), storage, ..act::Options::controller() };
     let program = act::run(server.client(), options, async {
         stopped.await.expect_err("the end of the script is a dropped sender");
     });
