@@ -495,7 +495,7 @@ impl Decider {
         }
         let follower = self.begin_follower(id, &outcome);
         self.set_free(&key, &targets, id);
-        let next = self.conclude(&key, after, operation, outcome, now);
+        let next = self.conclude(&key, after, operation.as_ref(), outcome, now);
         follower.into_iter().chain(next).collect()
     }
 
@@ -504,16 +504,16 @@ impl Decider {
         &mut self,
         key: &Key,
         after: Vec<Action>,
-        operation: Option<Operation>,
+        operation: Option<&Operation>,
         outcome: Outcome,
         now: Instant,
     ) -> Option<Job> {
-        self.finish_operation(operation.as_ref(), outcome.error.is_none(), now);
+        self.finish_operation(operation, outcome.error.is_none(), now);
         if let Some(error) = outcome.error {
             self.counts.failures += 1;
             self.counts.conflicts += u64::from(error.is_conflict());
             self.cluster.set_assumption(key, None);
-            if let Some(job) = self.storage_failed(operation.as_ref(), &error, now) {
+            if let Some(job) = self.storage_failed(operation, &error, now) {
                 return Some(job);
             }
             let pause = self.queue.retry(key, now);
