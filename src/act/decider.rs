@@ -15,6 +15,7 @@ use super::queue::Queue;
 use crate::cluster::{Cluster, Key, Kind, Object, Wakes};
 use crate::decide::controller::{provision, reclaim};
 use crate::decide::{self, Action, Event, Operation, Plan, Reads, Reason, Settings, binder};
+use crate::objects::volume;
 
 /// Whose decisions are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,14 +203,25 @@ impl Decider {
     pub fn next(&mut self, now: Instant) -> Option<Job> {
         loop {
             let key = self.queue.pop(now)?;
-            if self.busy.contains_key(&key) {
-                self.blocked.entry(key.clone()).or_default().insert(key);
+            if let Some(busy) = self.waits_for(&key) {
+                self.blocked.entry(busy).or_default().insert(key);
                 continue;
             }
             if let Some(job) = self.turn(&key, now) {
                 return Some(job);
             }
         }
+    }
+
+    /// The object whose job has to end before this key is decided about: its own, and for a volume its claim's. A
+    /// volume is taken from a claim for good, so that rests on what the claim is, never on what is assumed of it.
+    fn waits_for(&self, key: &Key) -> Option<Key> {
+        let reference = self.cluster.volume(key).and_then(|volume| volume::claim_ref(volume));
+        let claim = reference.map(|reference| {
+            let (namespace, name) = volume::referred(reference);
+            Key::claim(namespace, name)
+        });
+        [Some(key.clone()), claim].into_iter().flatten().find(|key| self.busy.contains_key(key))
     }
 
     /// Decides about one key.
@@ -422,4 +434,58 @@ fn split(actions: Vec<Action>) -> (Vec<Action>, Vec<Action>) {
             false
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::act::Error;
+    use crate::objects::{Claim, Volume};
+
+    fn volume(name: &str, mode: &str, reference: &serde_json::Value) -> Object {
+        let volume = json!({
+            "metadata": {"name": name, "resourceVersion": "1"},
+            "spec": {"capacity": {"storage": "1Gi"}, "accessModes": [mode], "claimRef": reference},
+            "status": {"phase": "Available"},
+        });
+        Object::from(serde_json::from_value::<Volume>(volume).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_volume_is_taken_from_a_claim_for_what_is_only_assumed_of_the_claim() {
+        let mut decider = Decider::new(Settings::default(), Roles::controller());
+        let claim = json!({
+            "metadata": {"namespace": "default", "name": "c", "uid": "u", "resourceVersion": "1"},
+            "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+        });
+        let reserved = json!({"namespace": "default", "name": "c", "uid": "u"});
+        decider.show(volume("reserved", "ReadWriteOnce", &reserved));
+        decider.show(volume("fitting", "ReadWriteMany", &json!(null)));
+        decider.show(Object::from(serde_json::from_value::<Claim>(claim).unwrap()));
+        let now = Instant::now();
+        let job = decider.next(now).unwrap();
+        assert_eq!(job.key, Key::claim("default", "c"), "the claim is bound to the volume that fits");
+        // The claim is bound elsewhere only when the API server says so: its job may still fail.
+        assert!(decider.next(now).is_none());
+        let error = Some(Error::Conflict { key: Key::volume("fitting") });
+        assert!(decider.finish(job.id, Outcome { error, ..Outcome::default() }, now).is_none());
+        assert!(decider.next(now).is_none());
+
+        let mut outcome = Outcome::default();
+        let job = decider.next(decider.due().unwrap()).unwrap();
+        for write in job.actions.iter().filter_map(|action| match action {
+            Action::Write(write) => Some(write),
+            _ => None,
+        }) {
+            let before = outcome.answers.get(write.target()).unwrap_or(&job.objects[write.target()]);
+            let after = write.apply(before).unwrap();
+            outcome.answers.insert(write.target().clone(), after);
+        }
+        assert!(decider.finish(job.id, outcome, now).is_none());
+        let job = decider.next(now).unwrap();
+        let unbind = decide::Write::UnbindVolume { volume: Key::volume("reserved") };
+        assert!(job.actions.contains(&Action::Write(unbind)), "{job:?}");
+    }
 }
