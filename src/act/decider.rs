@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::time::Instant;
 
+use super::error::Error;
 use super::execute::Outcome;
 use super::operations::{Operations, Start};
 use super::queue::Queue;
 use crate::cluster::{Cluster, Key, Kind, Object, Wakes};
-use crate::decide::controller::{provision, reclaim};
+use crate::decide::controller::{provision, reclaim, recycle};
 use crate::decide::{self, Action, Event, Operation, Plan, Reads, Reason, Settings, binder};
 use crate::objects::volume;
 
@@ -84,7 +85,8 @@ pub struct Decider {
     operations: Operations,
     reads: BTreeMap<Key, Reads>,
     parked: BTreeSet<Key>,
-    offered: Option<(Key, Key)>,
+    /// The volumes that were offered to a waiting claim, until it has one.
+    offered: BTreeMap<Key, BTreeSet<Key>>,
     events: Vec<Event>,
     reasons: BTreeMap<Key, Reason>,
     counts: Counts,
@@ -106,7 +108,7 @@ impl Decider {
             operations: Operations::default(),
             reads: BTreeMap::new(),
             parked: BTreeSet::new(),
-            offered: None,
+            offered: BTreeMap::new(),
             events: Vec::new(),
             reasons: BTreeMap::new(),
             counts: Counts::default(),
@@ -161,6 +163,7 @@ impl Decider {
         self.reasons.remove(key);
         self.parked.remove(key);
         self.wake(wakes);
+        self.offer_again(key);
     }
 
     /// A watch has listed all objects of a kind: those that are not among `listed` are gone.
@@ -188,9 +191,9 @@ impl Decider {
     }
 
     fn wake(&mut self, wakes: Wakes) {
-        for key in &wakes.keys {
-            self.parked.remove(key);
-            self.enqueue(key);
+        for key in wakes.keys {
+            self.parked.remove(&key);
+            self.enqueue(&key);
         }
         if wakes.may_help_pods {
             for key in std::mem::take(&mut self.parked) {
@@ -237,13 +240,11 @@ impl Decider {
         job
     }
 
-    /// After a claim that was offered a volume has been decided about: if it took another one, the offered volume
-    /// looks for the next claim.
+    /// Once a claim that was offered volumes waits no longer, each of them that it did not take looks for the next.
     fn offer_again(&mut self, claim: &Key) {
-        if let Some((_, volume)) = self.offered.take_if(|(offered, _)| offered == claim) {
-            let waits =
-                self.cluster.claim(claim).is_some_and(|c| self.cluster.waiting_claims().contains(claim, c));
-            if !waits {
+        let waits = |found| self.cluster.waiting_claims().contains(claim, found);
+        if self.offered.contains_key(claim) && !self.cluster.claim(claim).is_some_and(|found| waits(found)) {
+            for volume in self.offered.remove(claim).into_iter().flatten() {
                 self.queue.push_front(&volume);
             }
         }
@@ -265,7 +266,10 @@ impl Decider {
         if operation.is_none() {
             self.reasons.insert(key.clone(), plan.reason.clone());
         }
-        let remote = plan.actions.iter().any(|action| matches!(action, Action::Write(_) | Action::Read(_)));
+        let remote = plan
+            .actions
+            .iter()
+            .any(|action| matches!(action, Action::Write(_) | Action::Read(_) | Action::Storage(_)));
         let (actions, after) = split(plan.actions);
         if !remote {
             self.finish_operation(operation.as_ref(), true, now);
@@ -274,6 +278,7 @@ impl Decider {
         let regarded = actions.iter().filter_map(|action| match action {
             Action::Emit(event) => Some(&event.regarding),
             Action::Write(_)
+            | Action::Storage(_)
             | Action::Enqueue(_)
             | Action::Offer(_)
             | Action::Start(_)
@@ -294,6 +299,7 @@ impl Decider {
                     self.cluster.set_assumption(pod, Some(assumption.clone()));
                 }
                 Action::Emit(_)
+                | Action::Storage(_)
                 | Action::Enqueue(_)
                 | Action::Offer(_)
                 | Action::Start(_)
@@ -313,7 +319,8 @@ impl Decider {
     }
 
     fn assume(&mut self, write: &decide::Write) {
-        if let Some(after) = self.cluster.object(write.target()).and_then(|before| write.apply(before)) {
+        let changed = || write.apply(self.cluster.object(write.target())?);
+        if let Some(after) = write.created().or_else(changed) {
             let wakes = self.cluster.assume(after);
             self.wake(wakes);
         }
@@ -332,6 +339,7 @@ impl Decider {
                 Action::Emit(event) => self.events.push(event),
                 Action::Assume(pod, assumption) => self.cluster.set_assumption(&pod, Some(assumption)),
                 Action::Write(_)
+                | Action::Storage(_)
                 | Action::Enqueue(_)
                 | Action::Offer(_)
                 | Action::Start(_)
@@ -351,14 +359,18 @@ impl Decider {
                 Action::Enqueue(other) => self.enqueue(&other),
                 Action::Offer(claim) => {
                     self.queue.push_front(&claim);
-                    self.offered = Some((claim, key.clone()));
+                    self.offered.entry(claim).or_default().insert(key.clone());
                 }
                 Action::Start(operation) => job = job.or(self.start(operation, now)),
                 Action::Forget(pod) => self.cluster.set_assumption(&pod, None),
                 Action::Park(pod) => {
                     self.parked.insert(pod);
                 }
-                Action::Write(_) | Action::Emit(_) | Action::Assume(..) | Action::Read(_) => {}
+                Action::Write(_)
+                | Action::Storage(_)
+                | Action::Emit(_)
+                | Action::Assume(..)
+                | Action::Read(_) => {}
             }
         }
         job
@@ -374,9 +386,9 @@ impl Decider {
             Start::Now => {
                 let key = operation.key().clone();
                 let plan = match &operation {
-                    Operation::Provision(claim) => provision::operate(&self.cluster, claim),
+                    Operation::Provision(claim) => provision::operate(&self.cluster, &self.settings, claim),
                     Operation::Delete(volume) => reclaim::delete(&self.cluster, volume),
-                    Operation::Recycle(volume) => reclaim::recycle(&self.cluster, volume),
+                    Operation::Recycle(volume) => recycle::recycle(&self.cluster, volume),
                 };
                 self.accept(&key, plan, Some(operation), now)
             }
@@ -387,6 +399,18 @@ impl Decider {
         if let Some(operation) = operation {
             self.operations.finish(operation, succeeded, now);
         }
+    }
+
+    /// After a plugin has failed: what users are told of it. The operation itself backs off.
+    fn storage_failed(&mut self, operation: Option<&Operation>, error: &Error, now: Instant) -> Option<Job> {
+        let Error::Storage { message } = error else { return None };
+        let (key, plan) = match operation? {
+            Operation::Provision(claim) => (claim, provision::storage_failed(&self.cluster, claim, message)),
+            Operation::Delete(volume) => (volume, reclaim::storage_failed(&self.cluster, volume, message)),
+            Operation::Recycle(_) => return None,
+        };
+        self.queue.retry(key, now);
+        self.accept(key, plan, None, now)
     }
 
     /// Takes note of how a job ended; returns a job that follows from it.
@@ -413,6 +437,9 @@ impl Decider {
             self.counts.failures += 1;
             self.counts.conflicts += u64::from(error.is_conflict());
             self.cluster.set_assumption(&key, None);
+            if let Some(job) = self.storage_failed(operation.as_ref(), &error, now) {
+                return Some(job);
+            }
             let pause = self.queue.retry(&key, now);
             tracing::info!(%key, %error, ?pause, "the rest of the plan is dropped");
             return None;
@@ -429,7 +456,9 @@ impl Decider {
 /// What has to be done in order, and what may only be done when all of that is.
 fn split(actions: Vec<Action>) -> (Vec<Action>, Vec<Action>) {
     actions.into_iter().partition(|action| match action {
-        Action::Write(_) | Action::Emit(_) | Action::Read(_) | Action::Assume(..) => true,
+        Action::Write(_) | Action::Storage(_) | Action::Emit(_) | Action::Read(_) | Action::Assume(..) => {
+            true
+        }
         Action::Enqueue(_) | Action::Offer(_) | Action::Start(_) | Action::Forget(_) | Action::Park(_) => {
             false
         }

@@ -23,6 +23,12 @@ pub enum Error {
         /// The answer's HTTP status code, 0 when there was no answer.
         code: u16,
     },
+    /// A plugin could not make or remove storage on this machine.
+    #[error("{message}")]
+    Storage {
+        /// What the operating system said.
+        message: String,
+    },
     /// The watches could not be set up, or the connection was lost for good.
     #[error("cannot reach the API server: {0}")]
     Unreachable(String),

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::decider::Job;
 use super::error::Error;
 use super::events::EventSink;
+use super::plugin::{self, StorageMode};
 use crate::cluster::{Key, Kind, Object};
 use crate::decide::patch::Request;
 use crate::decide::{Action, Reads, Write};
@@ -34,12 +35,25 @@ pub struct Outcome {
     pub writes: u64,
 }
 
+/// What jobs are performed with. Cheap to clone.
+#[derive(Clone)]
+pub struct Executor {
+    /// The API server.
+    pub client: Client,
+    /// Where events go.
+    pub events: EventSink,
+    /// What becomes of storage on this machine.
+    pub storage: StorageMode,
+}
+
 /// Performs a job.
-pub async fn perform(client: &Client, events: &EventSink, mut job: Job) -> Outcome {
+pub async fn perform(executor: &Executor, mut job: Job) -> Outcome {
+    let Executor { client, events, storage } = executor;
     let mut outcome = Outcome::default();
     for action in std::mem::take(&mut job.actions) {
         let done = match action {
             Action::Write(write) => perform_write(client, &job, &write, &mut outcome).await,
+            Action::Storage(call) => plugin::perform(*storage, &call).await,
             Action::Emit(event) => {
                 let regarding =
                     outcome.answers.get(&event.regarding).or_else(|| job.objects.get(&event.regarding));
@@ -75,9 +89,9 @@ async fn perform_write(
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
     let key = write.target();
-    let Some(before) = outcome.answers.get(key).or_else(|| job.objects.get(key)) else {
-        return Ok(());
-    };
+    let created = write.created();
+    let before = outcome.answers.get(key).or_else(|| job.objects.get(key)).or(created.as_ref());
+    let Some(before) = before else { return Ok(()) };
     let Some(request) = write.request(before) else { return Ok(()) };
     let answer = send(client, key, before, request, write).await?;
     outcome.writes += 1;
@@ -93,13 +107,11 @@ async fn limited<T>(
     key: &Key,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, Error> {
-    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
-        Ok(answer) => answer.map_err(|error| Error::of(verb, key, &error)),
-        Err(_) => {
-            let message = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
-            Err(Error::Api { verb, key: key.clone(), message, code: 0 })
-        }
+    if let Ok(answer) = tokio::time::timeout(REQUEST_TIMEOUT, request).await {
+        return answer.map_err(|error| Error::of(verb, key, &error));
     }
+    let message = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
+    Err(Error::Api { verb, key: key.clone(), message, code: 0 })
 }
 
 async fn send(
@@ -146,12 +158,41 @@ async fn send(
             }
         }
         Request::Bind { node } => bind(client, key, before, &node).await.map(|()| write.apply(before)),
+        Request::Create { object } => create(client, key, &object).await.map(Some),
         Request::Delete { uid, resource_version } => {
-            let api: Api<Volume> = Api::all(client.clone());
             let preconditions = Some(Preconditions { uid, resource_version });
             let params = DeleteParams { preconditions, ..DeleteParams::default() };
-            limited("delete", key, api.delete(key.name(), &params)).await.map(|_| None)
+            delete(client, key, &params).await.map(|()| None)
         }
+    }
+}
+
+async fn create(client: &Client, key: &Key, object: &Object) -> Result<Object, Error> {
+    let params = PostParams::default();
+    match object {
+        Object::Volume(volume) => {
+            let api: Api<Volume> = Api::all(client.clone());
+            limited("create", key, api.create(&params, volume)).await.map(Object::from)
+        }
+        Object::Pod(pod) => {
+            let api: Api<Pod> = Api::namespaced(client.clone(), key.namespace());
+            limited("create", key, api.create(&params, pod)).await.map(Object::from)
+        }
+        other => Ok(other.clone()),
+    }
+}
+
+async fn delete(client: &Client, key: &Key, params: &DeleteParams) -> Result<(), Error> {
+    match key.kind() {
+        Kind::Volume => {
+            let api: Api<Volume> = Api::all(client.clone());
+            limited("delete", key, api.delete(key.name(), params)).await.map(|_| ())
+        }
+        Kind::Pod => {
+            let api: Api<Pod> = Api::namespaced(client.clone(), key.namespace());
+            limited("delete", key, api.delete(key.name(), params)).await.map(|_| ())
+        }
+        Kind::Claim | Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => Ok(()),
     }
 }
 

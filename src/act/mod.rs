@@ -1,7 +1,7 @@
 //! Doing what was decided: one decider, many executors.
 //!
 //! One task owns the [`crate::cluster::Cluster`]: it takes watch events, finished jobs and due keys, decides,
-//! assumes the writes of the plan at once and hands the plan to executors that run side by side ([`run`]). A
+//! assumes the writes of the plan at once and hands the plan to executors that run side by side ([`run()`]). A
 //! key whose object has a job under way waits for it, so the program never conflicts with itself
 //! ([`decider`]). This is the only part that waits, reads a clock or talks to an API server.
 
@@ -10,6 +10,7 @@ pub mod error;
 pub mod events;
 pub mod execute;
 pub mod operations;
+pub mod plugin;
 pub mod queue;
 pub mod run;
 pub mod watch;
@@ -17,4 +18,5 @@ pub mod watch;
 pub use decider::{Decider, Job, Roles};
 pub use error::Error;
 pub use execute::Outcome;
+pub use plugin::StorageMode;
 pub use run::{Options, Stats, run};

@@ -113,7 +113,7 @@ mod tests {
     async fn pauses_double_up_to_a_minute_and_start_again_after_a_success() {
         let mut queue = Queue::default();
         let (key, now) = (Key::volume("v"), Instant::now());
-        let pauses: Vec<u64> = (0..15).map(|_| queue.retry(&key, now).as_millis() as u64).collect();
+        let pauses: Vec<u128> = (0..15).map(|_| queue.retry(&key, now).as_millis()).collect();
         assert_eq!(pauses[..4], [10, 20, 40, 80]);
         assert_eq!(pauses[14], 60_000);
         assert_eq!(queue.due(), Some(now + Duration::from_millis(10)));

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use super::decider::{Counts, Decider, Job, Roles};
 use super::error::Error;
 use super::events::{self, EventSink};
-use super::execute::{self, Outcome};
+use super::execute::{self, Executor, Outcome};
+use super::plugin::StorageMode;
 use super::watch::{Change, watch};
 use crate::cluster::{Cluster, Kind};
 use crate::decide::Settings;
@@ -22,6 +23,8 @@ pub struct Options {
     pub settings: Settings,
     /// Whose decisions are made.
     pub roles: Roles,
+    /// What becomes of storage on this machine.
+    pub storage: StorageMode,
     /// How many jobs may be under way at once.
     pub executors: usize,
     /// How long jobs that are under way may take to end after the loop is told to stop.
@@ -35,6 +38,7 @@ impl Options {
         Options {
             settings: Settings::default(),
             roles: Roles::controller(),
+            storage: StorageMode::Real,
             executors: 64,
             drain: Duration::from_secs(10),
         }
@@ -91,9 +95,10 @@ async fn decide_and_perform(
     let mut decider = Decider::new(options.settings, options.roles.clone());
     let mut jobs = FuturesUnordered::new();
     let mut stats = Stats::default();
+    let executor = Executor { client, events: sink.clone(), storage: options.storage };
     let perform = |job: Job| {
-        let (client, sink) = (client.clone(), sink.clone());
-        async move { (job.id, execute::perform(&client, &sink, job).await) }
+        let executor = executor.clone();
+        async move { (job.id, execute::perform(&executor, job).await) }
     };
     tokio::pin!(stop);
     loop {

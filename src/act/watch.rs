@@ -33,7 +33,6 @@ pub enum Change {
 pub type Watches = SelectAll<BoxStream<'static, Change>>;
 
 /// Starts watching the kinds.
-#[must_use]
 pub fn watch(client: &Client, kinds: &[Kind]) -> Watches {
     kinds
         .iter()

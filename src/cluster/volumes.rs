@@ -130,7 +130,7 @@ impl FreeVolumes {
             .flat_map(|by_pin| reachable(by_pin, node))
             .map(|volumes| volumes.range((least, Key::volume(""))..).peekable())
             .collect();
-        let mut last: Option<&(Amount, Key)> = None;
+        let mut given: Option<&(Amount, Key)> = None;
         std::iter::from_fn(move || {
             loop {
                 let next = runs.iter_mut().filter_map(|run| run.peek().copied()).min()?;
@@ -140,8 +140,8 @@ impl FreeVolumes {
                     }
                 }
                 // A volume that is pinned to several values stands in several runs.
-                if last != Some(next) {
-                    last = Some(next);
+                if given != Some(next) {
+                    given = Some(next);
                     return Some(&next.1);
                 }
             }

@@ -84,6 +84,8 @@ fn claim_changed(
 
 fn pod_changed(cluster: &Cluster, key: &Key, before: Option<&Pod>, after: Option<&Pod>, wakes: &mut Wakes) {
     wakes.keys.push(key.clone());
+    // A volume that is being scrubbed waits for the pod that does it.
+    wakes.keys.extend(pod::recycled_volume(key.namespace(), key.name()).map(Key::volume));
     // A claim that waits for its first consumer says which pods it waits for, and a volume is recycled only
     // when no running pod uses it.
     let uses = |p: &Pod| (pod::node_name(p).to_owned(), pod::is_terminated(p));

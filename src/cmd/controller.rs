@@ -8,6 +8,7 @@ use kube::{Client, Config};
 
 use super::{Exit, complain, runtime, told_to_stop};
 use crate::act::{self, Options};
+use crate::decide::Settings;
 
 /// Which cluster, and how.
 #[derive(Debug, Args)]
@@ -18,6 +19,9 @@ pub struct Arguments {
     /// The context of the kubeconfig.
     #[arg(long, env = "PVBIND_CONTEXT")]
     context: Option<String>,
+    /// Let the in-tree hostPath plugin make volumes, as directories of this machine; for tests on one machine.
+    #[arg(long, env = "PVBIND_ENABLE_HOSTPATH_PROVISIONER")]
+    enable_hostpath_provisioner: bool,
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
@@ -46,7 +50,9 @@ async fn control(arguments: &Arguments) -> Exit {
         return complain(&format!("cannot reach {server}: {error}"), Exit::Unreachable);
     }
     tracing::info!(server, "running");
-    let options = Options { executors: usize::from(arguments.executors), ..Options::controller() };
+    let settings = Settings { host_path: arguments.enable_hostpath_provisioner, ..Settings::default() };
+    let executors = usize::from(arguments.executors);
+    let options = Options { settings, executors, ..Options::controller() };
     match act::run(client, options, told_to_stop()).await {
         Ok((stats, _)) => {
             tracing::info!(?stats, "stopped");

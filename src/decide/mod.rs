@@ -17,7 +17,7 @@ pub mod reason;
 pub mod write;
 
 pub use event::{Event, Severity};
-pub use plan::{Action, Operation, Plan, Reads, Settings};
+pub use plan::{Action, Operation, Plan, Reads, Settings, Storage};
 pub use reason::Reason;
 pub use write::Write;
 

@@ -28,6 +28,11 @@ pub enum Request {
         /// The node.
         node: String,
     },
+    /// `POST` of the object to its collection.
+    Create {
+        /// The object.
+        object: Object,
+    },
     /// `DELETE`, if uid and version are still these.
     Delete {
         /// The uid.
@@ -38,11 +43,15 @@ pub enum Request {
 }
 
 impl Write {
-    /// The request that makes this write on `before`; `None` when it would change nothing.
+    /// The request that makes this write on `before`; `None` when it would change nothing. A write that creates
+    /// needs no object before it, see [`Write::created`].
     #[must_use]
     pub fn request(&self, before: &Object) -> Option<Request> {
         match self {
-            Write::DeleteVolume { .. } => {
+            Write::CreateVolume { .. } | Write::CreatePod { .. } => {
+                return self.created().map(|object| Request::Create { object });
+            }
+            Write::DeleteVolume { .. } | Write::DeletePod { .. } => {
                 let meta = before.metadata();
                 let (uid, resource_version) = (meta.uid.clone(), meta.resource_version.clone());
                 return Some(Request::Delete { uid, resource_version });
@@ -61,6 +70,7 @@ impl Write {
             | Write::SetClaimClass { .. }
             | Write::SetProvisioner { .. }
             | Write::SelectNode { .. }
+            | Write::DropFinalizer { .. }
             | Write::SetPodUnschedulable { .. } => {}
         }
         let after = self.apply(before)?;

@@ -6,6 +6,7 @@ use crate::cluster::{Assumption, Key, Object};
 use crate::decide::{Event, Reason, Write};
 
 /// What decisions may take for granted.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Whether `volumeAttributesClassName` takes part in matching (locked on since Kubernetes 1.36).
@@ -41,6 +42,8 @@ pub struct Plan {
 pub enum Action {
     /// One API write.
     Write(Write),
+    /// Make or remove storage on this machine.
+    Storage(Storage),
     /// Tell users; follows the write that makes it true.
     Emit(Event),
     /// Let another key be looked at.
@@ -57,6 +60,21 @@ pub enum Action {
     Park(Key),
     /// Ask the API server for an object, then sync again with the answer. Always the last action.
     Read(Key),
+}
+
+/// What a plugin does to storage on the machine that this program runs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// Make a directory, unless it is there.
+    MakeDirectory {
+        /// Its path.
+        path: String,
+    },
+    /// Remove a directory and what is in it, if it is there.
+    RemoveDirectory {
+        /// Its path.
+        path: String,
+    },
 }
 
 /// Something that takes long and is done beside the syncs.
@@ -109,6 +127,11 @@ impl Plan {
         }
     }
 
+    /// Adds a write that creates or deletes an object.
+    pub fn push(&mut self, write: Write) {
+        self.actions.push(Action::Write(write));
+    }
+
     /// Adds an event.
     pub fn emit(&mut self, event: Event) {
         self.actions.push(Action::Emit(event));
@@ -118,7 +141,8 @@ impl Plan {
     pub fn writes(&self) -> impl Iterator<Item = &Write> {
         self.actions.iter().filter_map(|action| match action {
             Action::Write(write) => Some(write),
-            Action::Emit(_)
+            Action::Storage(_)
+            | Action::Emit(_)
             | Action::Enqueue(_)
             | Action::Offer(_)
             | Action::Start(_)

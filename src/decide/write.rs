@@ -139,6 +139,32 @@ pub enum Write {
         /// The volume.
         volume: Key,
     },
+    /// Take a finalizer off the volume.
+    DropFinalizer {
+        /// The volume.
+        volume: Key,
+        /// The finalizer.
+        finalizer: &'static str,
+    },
+    /// Create a volume whose storage has just been made.
+    CreateVolume {
+        /// The volume's key.
+        volume: Key,
+        /// The volume.
+        object: Arc<Volume>,
+    },
+    /// Create the pod that scrubs a volume.
+    CreatePod {
+        /// The pod's key.
+        pod: Key,
+        /// The pod.
+        object: Arc<Pod>,
+    },
+    /// Delete the pod that scrubbed a volume.
+    DeletePod {
+        /// The pod.
+        pod: Key,
+    },
 }
 
 impl Write {
@@ -150,6 +176,8 @@ impl Write {
             | Write::UnbindVolume { volume }
             | Write::SetVolumePhase { volume, .. }
             | Write::AnnealVolume { volume, .. }
+            | Write::DropFinalizer { volume, .. }
+            | Write::CreateVolume { volume, .. }
             | Write::DeleteVolume { volume } => volume,
             Write::AnnealClaim { claim, .. }
             | Write::BindClaim { claim, .. }
@@ -157,7 +185,10 @@ impl Write {
             | Write::SetClaimClass { claim, .. }
             | Write::SetProvisioner { claim, .. }
             | Write::SelectNode { claim, .. } => claim,
-            Write::BindPod { pod, .. } | Write::SetPodUnschedulable { pod, .. } => pod,
+            Write::BindPod { pod, .. }
+            | Write::SetPodUnschedulable { pod, .. }
+            | Write::CreatePod { pod, .. }
+            | Write::DeletePod { pod } => pod,
         }
     }
 
@@ -177,7 +208,35 @@ impl Write {
             | Write::SetProvisioner { .. }
             | Write::SelectNode { .. }
             | Write::BindPod { .. }
+            | Write::DropFinalizer { .. }
+            | Write::CreateVolume { .. }
+            | Write::CreatePod { .. }
+            | Write::DeletePod { .. }
             | Write::DeleteVolume { .. } => false,
+        }
+    }
+
+    /// The object that the write creates, if it creates one.
+    #[must_use]
+    pub fn created(&self) -> Option<Object> {
+        match self {
+            Write::CreateVolume { object, .. } => Some(Object::Volume(object.clone())),
+            Write::CreatePod { object, .. } => Some(Object::Pod(object.clone())),
+            Write::ReserveVolume { .. }
+            | Write::UnbindVolume { .. }
+            | Write::SetVolumePhase { .. }
+            | Write::AnnealVolume { .. }
+            | Write::AnnealClaim { .. }
+            | Write::BindClaim { .. }
+            | Write::SetClaimStatus { .. }
+            | Write::SetClaimClass { .. }
+            | Write::SetProvisioner { .. }
+            | Write::SelectNode { .. }
+            | Write::BindPod { .. }
+            | Write::SetPodUnschedulable { .. }
+            | Write::DropFinalizer { .. }
+            | Write::DeletePod { .. }
+            | Write::DeleteVolume { .. } => None,
         }
     }
 
@@ -220,6 +279,14 @@ impl Write {
                     status.message = (!message.is_empty()).then(|| message.clone());
                 }
             }
+            Write::DropFinalizer { finalizer, .. } => {
+                if let Some(finalizers) = &mut object.metadata.finalizers {
+                    finalizers.retain(|f| f != finalizer);
+                    if finalizers.is_empty() {
+                        object.metadata.finalizers = None;
+                    }
+                }
+            }
             Write::AnnealVolume { migrated_to, finalizers, .. } => {
                 set_annotation(&mut object.metadata, annotations::MIGRATED_TO, migrated_to.as_deref());
                 if object.metadata.finalizers.as_deref().unwrap_or_default() != finalizers.as_slice() {
@@ -234,6 +301,9 @@ impl Write {
             | Write::SelectNode { .. }
             | Write::BindPod { .. }
             | Write::SetPodUnschedulable { .. }
+            | Write::CreateVolume { .. }
+            | Write::CreatePod { .. }
+            | Write::DeletePod { .. }
             | Write::DeleteVolume { .. } => {}
         }
     }
@@ -260,6 +330,10 @@ impl Write {
             | Write::AnnealVolume { .. }
             | Write::BindPod { .. }
             | Write::SetPodUnschedulable { .. }
+            | Write::DropFinalizer { .. }
+            | Write::CreateVolume { .. }
+            | Write::CreatePod { .. }
+            | Write::DeletePod { .. }
             | Write::DeleteVolume { .. } => {}
         }
     }
@@ -282,6 +356,10 @@ impl Write {
             | Write::SetClaimClass { .. }
             | Write::SetProvisioner { .. }
             | Write::SelectNode { .. }
+            | Write::DropFinalizer { .. }
+            | Write::CreateVolume { .. }
+            | Write::CreatePod { .. }
+            | Write::DeletePod { .. }
             | Write::DeleteVolume { .. } => {}
         }
     }
@@ -304,21 +382,27 @@ fn set_annotation(meta: &mut ObjectMeta, key: &str, value: Option<&str>) {
     }
 }
 
+/// The reference to a claim, for the volume that is for it.
+#[must_use]
+pub fn reference(claim: &ClaimIdentity) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("PersistentVolumeClaim".to_owned()),
+        namespace: Some(claim.key.namespace().to_owned()),
+        name: Some(claim.key.name().to_owned()),
+        uid: Some(claim.uid.clone()),
+        resource_version: claim.resource_version.clone(),
+        field_path: None,
+    }
+}
+
 fn reserve(object: &mut Volume, claim: &ClaimIdentity) {
     let wanted = (claim.key.namespace(), claim.key.name());
-    let reference = volume::claim_ref(object);
-    let by_name = reference.is_some_and(|r| volume::referred(r) == wanted);
-    let referred_uid = reference.map_or("", volume::referred_uid).to_owned();
+    let present = volume::claim_ref(object);
+    let by_name = present.is_some_and(|r| volume::referred(r) == wanted);
+    let referred_uid = present.map_or("", volume::referred_uid).to_owned();
     if !by_name || referred_uid != claim.uid {
-        object.spec.get_or_insert_default().claim_ref = Some(ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some("PersistentVolumeClaim".to_owned()),
-            namespace: Some(claim.key.namespace().to_owned()),
-            name: Some(claim.key.name().to_owned()),
-            uid: Some(claim.uid.clone()),
-            resource_version: claim.resource_version.clone(),
-            field_path: None,
-        });
+        object.spec.get_or_insert_default().claim_ref = Some(reference(claim));
     }
     // A volume that already named the claim was reserved by the user.
     let by_user = by_name && (referred_uid.is_empty() || referred_uid == claim.uid);

@@ -25,3 +25,9 @@ pub fn default_of<'a>(classes: impl Iterator<Item = &'a Class>) -> Option<&'a Cl
         newer.cmp(older).then_with(|| name(&a.metadata).cmp(name(&b.metadata)))
     })
 }
+
+/// What happens to the class's volumes when their claims are gone; `Delete` when it does not say.
+#[must_use]
+pub fn reclaim_policy(class: &Class) -> &str {
+    class.reclaim_policy.as_deref().unwrap_or(super::volume::DELETE)
+}

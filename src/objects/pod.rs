@@ -140,3 +140,18 @@ pub fn set_unschedulable(pod: &mut Pod, message: &str) {
 pub fn conditions(pod: &Pod) -> Option<&Vec<PodCondition>> {
     pod.status.as_ref()?.conditions.as_ref()
 }
+
+/// The namespace of the pods that scrub volumes.
+pub const RECYCLER_NAMESPACE: &str = "default";
+
+/// The name of the pod that scrubs a volume.
+#[must_use]
+pub fn recycler_name(volume: &str) -> String {
+    format!("recycler-for-{volume}")
+}
+
+/// The volume that a pod of this name scrubs, if it is such a pod.
+#[must_use]
+pub fn recycled_volume<'a>(namespace: &str, name: &'a str) -> Option<&'a str> {
+    name.strip_prefix("recycler-for-").filter(|_| namespace == RECYCLER_NAMESPACE)
+}

@@ -1,8 +1,8 @@
 //! Kubernetes quantities as numbers.
 //!
-//! A [`Quantity`](k8s_openapi::apimachinery::pkg::api::resource::Quantity) is text such as `1.5Gi`, `100m` or
-//! `2e3`. [`Amount`] is its exact value in billionths, wide enough for every quantity that the API accepts in
-//! practice (up to 1.7e29 units). Answers to upstream's `apimachinery/pkg/api/resource/quantity.go`.
+//! A [`Quantity`] is text such as `1.5Gi`, `100m` or `2e3`. [`Amount`] is its exact value in billionths, wide
+//! enough for every quantity that the API accepts in practice (up to 1.7e29 units). Answers to upstream's
+//! `apimachinery/pkg/api/resource/quantity.go`.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! `pvbind simulate`: what would become of these manifests, offline and in virtual time.
 //!
-//! The manifests go into the bundled API server; the production controller and scheduler ([`crate::act::run`]) and
+//! The manifests go into the bundled API server; the production controller and scheduler ([`crate::act::run()`]) and
 //! stand-ins for the rest of a cluster ([`actors`]) run against it through a `kube::Client`, on a clock that jumps
 //! ahead whenever all of them wait, until nothing moves ([`run`]). Then the server is read out ([`outcome`]) and
 //! told ([`report`], [`table`]). Nothing leaves the process.

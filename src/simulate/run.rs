@@ -161,7 +161,8 @@ async fn run(input: Input) -> Result<Report, Error> {
     let client = Client::new(server.router(), "default");
     let (stop, stopped) = watch::channel(false);
     let roles = Roles { controller: true, scheduler: Some(binder::Pods::All) };
-    let options = act::Options { settings, roles, ..act::Options::controller() };
+    let storage = act::StorageMode::Pretended;
+    let options = act::Options { settings, roles, storage, ..act::Options::controller() };
     let mut until = stopped.clone();
     let program = tokio::spawn(act::run(client.clone(), options, async move {
         // A channel whose sender is gone means stop as well.

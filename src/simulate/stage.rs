@@ -92,8 +92,8 @@ fn apply(server: &FakeApiServer, mut object: Value) -> Result<(), String> {
     let status = object.as_object_mut().and_then(|fields| fields.remove("status"));
     send(server, "PATCH", &path, merge, object.to_string().as_bytes())?;
     if let Some(status) = status {
-        let patch = serde_json::json!({ "status": status }).to_string();
-        send(server, "PATCH", &format!("{path}/status"), merge, patch.as_bytes())?;
+        let body = serde_json::json!({ "status": status }).to_string();
+        send(server, "PATCH", &format!("{path}/status"), merge, body.as_bytes())?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Upstream's own cases, each as a test of its own name: `pure::…` on the core, `live::…` through the executor
 //! against the bundled API server. `testdata/upstream/README.md` says what is compared.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on says so by panicking")]
 
 mod check;
 mod pure;
@@ -27,6 +28,7 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "libtest-mimic wants a result")]
 fn run_pure(record: &Record) -> Result<(), Failed> {
     let story = pure::run(record);
     let mut settings = insta::Settings::clone_current();

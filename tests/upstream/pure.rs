@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pvbind::cluster::{Cluster, Key, Kind, Object};
-use pvbind::decide::controller::{provision, reclaim};
+use pvbind::decide::controller::{provision, reclaim, recycle};
 use pvbind::decide::patch::Request;
 use pvbind::decide::{self, Action, Operation, Plan, Reads, Settings, Write};
 use pvbind::objects::{Claim, claim};
@@ -66,7 +66,7 @@ impl World {
                 let claim: Claim =
                     serde_json::from_value(step.object.clone().expect("an object")).expect("a claim");
                 let object = Object::from(claim);
-                self.story.line(format!("the claim {} appears", object.key().path()));
+                self.story.line(&format!("the claim {} appears", object.key().path()));
                 self.cluster.show(object.clone());
                 self.api.insert(object.key(), object);
             }
@@ -77,7 +77,7 @@ impl World {
                 } else {
                     Key::volume(name)
                 };
-                self.story.line(format!("{key} is deleted"));
+                self.story.line(&format!("{key} is deleted"));
                 self.cluster.gone(&key);
                 self.api.remove(&key);
             }
@@ -134,9 +134,11 @@ impl World {
                 }
                 Action::Start(operation) => {
                     let plan = match &operation {
-                        Operation::Provision(claim) => provision::operate(&self.cluster, claim),
+                        Operation::Provision(claim) => {
+                            provision::operate(&self.cluster, &self.settings, claim)
+                        }
                         Operation::Delete(volume) => reclaim::delete(&self.cluster, volume),
-                        Operation::Recycle(volume) => reclaim::recycle(&self.cluster, volume),
+                        Operation::Recycle(volume) => recycle::recycle(&self.cluster, volume),
                     };
                     self.story.operation(&operation, &plan);
                     assert_eq!(self.perform(plan), None, "an operation of these sets reads nothing");
@@ -144,6 +146,7 @@ impl World {
                 Action::Read(key) => return Some(key),
                 Action::Enqueue(_) | Action::Offer(_) => {}
                 Action::Assume(..) | Action::Forget(_) | Action::Park(_) => panic!("no pod is placed here"),
+                Action::Storage(_) => panic!("no storage is made here"),
             }
         }
         None

@@ -19,7 +19,7 @@ impl Story {
     /// Begins with what there was.
     pub fn of(record: &Record) -> Self {
         let mut story = Story::default();
-        story.line("GIVEN".to_owned());
+        story.line("GIVEN");
         for (object, placement) in record.objects() {
             let place = match placement {
                 Placement::Both => "",
@@ -27,14 +27,14 @@ impl Story {
                 Placement::Cache => "  (in the cache only)",
             };
             if let Some(line) = describe(&object) {
-                story.line(format!("  {line}{place}"));
+                story.line(&format!("  {line}{place}"));
             }
         }
-        story.line("WHEN".to_owned());
+        story.line("WHEN");
         story
     }
 
-    pub fn line(&mut self, line: String) {
+    pub fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
@@ -78,13 +78,13 @@ impl Story {
 
     /// Ends with what came of it.
     pub fn result(&mut self, run: &Run) {
-        self.line("THEN".to_owned());
+        self.line("THEN");
         for object in run.objects.values() {
             if let Some(line) = describe(object) {
-                self.line(format!("  {line}"));
+                self.line(&format!("  {line}"));
             }
         }
-        self.line(format!("  {} writes", run.writes.len()));
+        self.line(&format!("  {} writes", run.writes.len()));
     }
 
     pub fn text(&self) -> &str {

@@ -2,7 +2,7 @@
 //!
 //! One decision does what upstream does in `PreFilter`, `Filter`, `Score` and `Reserve`: [`claims`] sorts the
 //! pod's claims, [`fit`] and [`find`] look at each node, [`score`] chooses among those that fit, and [`place`]
-//! reserves. While the volumes are being bound, [`check`] is the decision at every change ("PreBind"). Nothing
+//! reserves. While the volumes are being bound, [`check`] is the decision at every change (`PreBind`). Nothing
 //! here waits or polls. Answers to the scheduler's `VolumeBinding` plugin and to the plugins beside it that a user
 //! would miss; preemption, topology spread constraints and volume limits are out of its scope.
 

@@ -97,15 +97,13 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
         }
     };
     let best = survey.fitting.into_iter().min_by_key(|(node, volumes)| score::rank(cluster, node, volumes));
-    match best {
-        Some((node, volumes)) => reserve(cluster, key, pod, node, volumes),
-        None => {
-            let message = format!("0/{nodes} nodes are available: {}.", histogram(&survey.unfit));
-            // One of the nodes stands for all; `survey` has the others.
-            let reason = survey.unfit.into_iter().next().unwrap_or(PodReason::NoNodes { pod: key.clone() });
-            unschedulable(key, pod, Reason::Pod(reason), message)
-        }
+    if let Some((node, volumes)) = best {
+        return reserve(cluster, key, pod, &node, &volumes);
     }
+    let message = format!("0/{nodes} nodes are available: {}.", histogram(&survey.unfit));
+    // One of the nodes stands for all; `survey` has the others.
+    let reason = survey.unfit.into_iter().next().unwrap_or(PodReason::NoNodes { pod: key.clone() });
+    unschedulable(key, pod, Reason::Pod(reason), message)
 }
 
 /// How many nodes are refused for each reason, in upstream's form.
@@ -131,14 +129,14 @@ fn unschedulable(key: &Key, pod: &Arc<Pod>, reason: Reason, message: String) -> 
 }
 
 /// Reserves what the claims get on the node; when there is nothing to wait for, the pod is placed at once.
-fn reserve(cluster: &Cluster, key: &Key, pod: &Arc<Pod>, node: String, volumes: PodVolumes) -> Plan {
+fn reserve(cluster: &Cluster, key: &Key, pod: &Arc<Pod>, node: &str, volumes: &PodVolumes) -> Plan {
     if volumes.bindings.is_empty() && volumes.provisions.is_empty() {
-        return check::bind(key, pod, &node);
+        return check::bind(key, pod, node);
     }
     let mut plan =
-        Plan::nothing(Reason::Pod(PodReason::BindingVolumes { pod: key.clone(), node: node.clone() }));
+        Plan::nothing(Reason::Pod(PodReason::BindingVolumes { pod: key.clone(), node: node.to_owned() }));
     let assumption = Assumption {
-        node: node.as_str().into(),
+        node: node.into(),
         bindings: volumes.bindings.clone(),
         provisions: volumes.provisions.clone(),
     };
@@ -151,7 +149,7 @@ fn reserve(cluster: &Cluster, key: &Key, pod: &Arc<Pod>, node: String, volumes: 
     }
     for claim in &volumes.provisions {
         if let Some(object) = cluster.object(claim) {
-            plan.write(object, Write::SelectNode { claim: claim.clone(), node: Some(node.clone()) });
+            plan.write(object, Write::SelectNode { claim: claim.clone(), node: Some(node.to_owned()) });
         }
     }
     plan.actions.push(Action::Enqueue(key.clone()));

@@ -91,19 +91,8 @@ fn sync_unbound(
         return Reason::DefaultClass { claim: key.clone(), class };
     }
     let reason = if delayed && claim::selected_node(claim).is_none() {
-        let reason = awaited_pods(cluster, key);
-        let event_reason = match &reason {
-            Reason::WaitForPodScheduled { .. } => "WaitForPodScheduled",
-            _ => "WaitForFirstConsumer",
-        };
-        // The event says what upstream's says; that a pod went past the scheduler is said by the reason.
-        let message = match &reason {
-            Reason::WaitForFirstConsumer { .. } => {
-                Reason::WaitForFirstConsumer { claim: key.clone(), placed_past_scheduler: None }.to_string()
-            }
-            other => other.to_string(),
-        };
-        plan.emit(Event::normal(key, event_reason, message));
+        let (reason, event) = awaited_pods(cluster, key);
+        plan.emit(event);
         reason
     } else if !claim::class(claim).is_empty() {
         return provision::provision(cluster, settings, key, claim, plan);
@@ -116,16 +105,21 @@ fn sync_unbound(
     reason
 }
 
-/// Which pods a claim of a delayed class waits for. Answers to `emitEventForUnboundDelayBindingClaim`.
-fn awaited_pods(cluster: &Cluster, key: &Key) -> Reason {
+/// Which pods a claim of a delayed class waits for, and the event that says so. Answers to
+/// `emitEventForUnboundDelayBindingClaim`.
+fn awaited_pods(cluster: &Cluster, key: &Key) -> (Reason, Event) {
     let running = cluster.pods_using(key).filter(|(_, pod)| !pod::is_terminated(pod));
     let (unplaced, placed): (Vec<_>, Vec<_>) = running.partition(|(_, pod)| pod::node_name(pod).is_empty());
     if unplaced.is_empty() {
-        let placed_past_scheduler = placed.first().map(|(pod, _)| (*pod).clone());
-        return Reason::WaitForFirstConsumer { claim: key.clone(), placed_past_scheduler };
+        let waits = |pod| Reason::WaitForFirstConsumer { claim: key.clone(), placed_past_scheduler: pod };
+        // The event says what upstream's says; that a pod went past the scheduler is said by the reason.
+        let event = Event::normal(key, "WaitForFirstConsumer", waits(None).to_string());
+        return (waits(placed.first().map(|(pod, _)| (*pod).clone())), event);
     }
     let pods = unplaced.iter().map(|(pod, _)| pod.name().to_owned()).collect();
-    Reason::WaitForPodScheduled { claim: key.clone(), pods }
+    let reason = Reason::WaitForPodScheduled { claim: key.clone(), pods };
+    let event = Event::normal(key, "WaitForPodScheduled", reason.to_string());
+    (reason, event)
 }
 
 /// The claim names the volume that it wants.

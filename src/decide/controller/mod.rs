@@ -4,7 +4,9 @@
 
 pub mod bind;
 pub mod claim;
+pub mod host_path;
 pub mod migration;
 pub mod provision;
 pub mod reclaim;
+pub mod recycle;
 pub mod volume;

@@ -4,8 +4,8 @@
 //! `deleteVolumeOperation`.
 
 use crate::cluster::{Cluster, Key, Object};
-use crate::decide::controller::bind;
-use crate::decide::{Action, Event, Operation, Plan, Reason};
+use crate::decide::controller::{bind, host_path};
+use crate::decide::{Action, Event, Operation, Plan, Reason, Write};
 use crate::objects::{Volume, annotation, annotations, claim, name, uid, volume};
 
 /// Marks the volume Released and has its reclaim policy carried out.
@@ -37,7 +37,7 @@ fn unknown_policy(plan: &mut Plan, object: &Object, policy: &str) {
 }
 
 /// Marks the volume Failed and says why, once.
-fn fail(plan: &mut Plan, object: &Object, reason: &'static str, message: &str) {
+pub(super) fn fail(plan: &mut Plan, object: &Object, reason: &'static str, message: &str) {
     if object.as_volume().is_some_and(|volume| volume::phase(volume) == volume::FAILED) {
         return;
     }
@@ -50,6 +50,8 @@ fn fail(plan: &mut Plan, object: &Object, reason: &'static str, message: &str) {
 pub enum Deleter {
     /// An external program.
     External,
+    /// The in-tree hostPath plugin.
+    HostPath,
     /// Nobody, for this reason.
     Missing(String),
 }
@@ -58,15 +60,21 @@ pub enum Deleter {
 #[must_use]
 pub fn deleter(volume: &Volume) -> Deleter {
     if let Some(provisioner) = volume::provisioned_by(volume).filter(|p| !p.is_empty()) {
-        return if provisioner.starts_with(annotations::IN_TREE_PREFIX) {
+        return if provisioner == host_path::PLUGIN {
+            Deleter::HostPath
+        } else if provisioner.starts_with(annotations::IN_TREE_PREFIX) {
             Deleter::Missing(format!("no volume plugin matched name: {provisioner}"))
         } else {
             Deleter::External
         };
     }
     let is_migrated = annotation(&volume.metadata, annotations::MIGRATED_TO).is_some();
-    if is_migrated || volume.spec.as_ref().is_some_and(|s| s.csi.is_some()) {
+    let spec = volume.spec.as_ref();
+    if is_migrated || spec.is_some_and(|s| s.csi.is_some()) {
         return Deleter::External;
+    }
+    if spec.is_some_and(|s| s.host_path.is_some()) {
+        return Deleter::HostPath;
     }
     Deleter::Missing(format!(
         "error getting deleter volume plugin for volume {:?}: no volume plugin matched",
@@ -74,32 +82,44 @@ pub fn deleter(volume: &Volume) -> Deleter {
     ))
 }
 
-/// What the delete operation does.
+/// What the delete operation does: first the storage goes, then the finalizer that kept the volume for it, then the
+/// volume.
 #[must_use]
 pub fn delete(cluster: &Cluster, key: &Key) -> Plan {
     let mut plan = Plan::nothing(Reason::Gone);
-    let Some(volume) = cluster.volume(key) else { return plan };
-    plan.reason = Reason::Unused { volume: key.clone() };
-    if !is_released(cluster, volume) {
-        return plan;
-    }
+    let Some(volume) = cluster.volume(key).filter(|volume| is_released(cluster, volume)) else { return plan };
+    plan.reason = released(key, volume);
+    let object = Object::Volume(volume.clone());
     match deleter(volume) {
         Deleter::External => {}
-        Deleter::Missing(why) => fail(&mut plan, &Object::Volume(volume.clone()), "VolumeFailedDelete", &why),
+        Deleter::Missing(why) => fail(&mut plan, &object, "VolumeFailedDelete", &why),
+        Deleter::HostPath => match host_path::delete(volume) {
+            Err(why) => fail(&mut plan, &object, "VolumeFailedDelete", &why),
+            Ok(storage) => {
+                plan.actions.push(Action::Storage(storage));
+                let finalizer = annotations::IN_TREE_FINALIZER;
+                plan.write(&object, Write::DropFinalizer { volume: key.clone(), finalizer });
+                plan.push(Write::DeleteVolume { volume: key.clone() });
+            }
+        },
     }
     plan
 }
 
-/// What the recycle operation does.
+/// That the volume's claim is gone, as a reason.
+pub(super) fn released(key: &Key, volume: &Volume) -> Reason {
+    let (namespace, claim) = volume::claim_ref(volume).map_or(("", ""), volume::referred);
+    let policy = volume::reclaim_policy(volume).to_owned();
+    Reason::Released { volume: key.clone(), claim: Key::claim(namespace, claim), policy }
+}
+
+/// What follows when the plugin could not delete the storage.
 #[must_use]
-pub fn recycle(cluster: &Cluster, key: &Key) -> Plan {
+pub fn storage_failed(cluster: &Cluster, key: &Key, why: &str) -> Plan {
     let mut plan = Plan::nothing(Reason::Gone);
     let Some(volume) = cluster.volume(key) else { return plan };
-    plan.reason = Reason::Unused { volume: key.clone() };
-    if is_released(cluster, volume) {
-        let why = "No recycler plugin found for the volume!";
-        fail(&mut plan, &Object::Volume(volume.clone()), "VolumeFailedRecycle", why);
-    }
+    plan.reason = released(key, volume);
+    fail(&mut plan, &Object::Volume(volume.clone()), "VolumeFailedDelete", why);
     plan
 }
 

@@ -1,0 +1,149 @@
+//! Scrubbing a released volume, so that it can be offered again.
+//!
+//! A pod of a well-known name empties the volume. Upstream starts it and watches it to its end in one go; here its
+//! state is looked at like any other, so a restart goes on where the last process stopped. The pod is deleted
+//! before the volume is offered: if that is where everything stops, the volume is scrubbed once more, and never
+//! offered unscrubbed. Answers to upstream's `recycleVolumeOperation`, `recyclerclient` and the recyclers of the
+//! hostPath and NFS plugins.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{
+    Container, HostPathVolumeSource, NFSVolumeSource, PodSpec, Volume as Mounted, VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::{bind, reclaim};
+use crate::cluster::{Cluster, Key, Object};
+use crate::decide::{Event, Plan, Reason, Write};
+use crate::objects::{Pod, Volume, annotation, is_deleting, name, pod, uid, volume};
+
+/// The uid of the volume that a pod scrubs, on the pod: one without it, or with another, is not ours.
+const SCRUBS: &str = "pvbind/scrubs-volume";
+/// The image of upstream's recycler pods.
+const IMAGE: &str = "registry.k8s.io/build-image/debian-base:bookworm-v1.0.6";
+/// What upstream's recycler pods run.
+const SCRUB: &str =
+    r#"test -e /scrub && find /scrub -mindepth 1 -delete && test -z "$(ls -A /scrub)" || exit 1"#;
+/// How much longer scrubbing may take for each GiB, in seconds.
+const SECONDS_PER_GIB: i64 = 30;
+
+/// What a plugin mounts to scrub a volume, and how long that may take at least, in seconds.
+fn source(volume: &Volume) -> Option<(Mounted, i64)> {
+    let spec = volume.spec.as_ref()?;
+    let mounted = Mounted { name: "vol".to_owned(), ..Mounted::default() };
+    if let Some(source) = &spec.host_path {
+        let host_path = Some(HostPathVolumeSource { path: source.path.clone(), type_: None });
+        return Some((Mounted { host_path, ..mounted }, 60));
+    }
+    let source = spec.nfs.as_ref()?;
+    let nfs =
+        Some(NFSVolumeSource { path: source.path.clone(), server: source.server.clone(), read_only: None });
+    Some((Mounted { nfs, ..mounted }, 300))
+}
+
+/// The pod that scrubs the volume.
+fn recycler(volume: &Volume, mounted: Mounted, at_least: i64) -> Pod {
+    let gibibytes = volume::capacity(volume).value() / (1 << 30);
+    let marks = BTreeMap::from([(SCRUBS.to_owned(), uid(&volume.metadata).to_owned())]);
+    Pod {
+        metadata: ObjectMeta {
+            name: Some(pod::recycler_name(name(&volume.metadata))),
+            namespace: Some(pod::RECYCLER_NAMESPACE.to_owned()),
+            annotations: Some(marks),
+            ..ObjectMeta::default()
+        },
+        spec: Some(PodSpec {
+            active_deadline_seconds: Some(at_least.max(gibibytes.saturating_mul(SECONDS_PER_GIB))),
+            restart_policy: Some("Never".to_owned()),
+            containers: vec![Container {
+                name: "pv-recycler".to_owned(),
+                image: Some(IMAGE.to_owned()),
+                command: Some(vec!["/bin/sh".to_owned()]),
+                args: Some(vec!["-c".to_owned(), SCRUB.to_owned()]),
+                volume_mounts: Some(vec![VolumeMount {
+                    name: mounted.name.clone(),
+                    mount_path: "/scrub".to_owned(),
+                    ..VolumeMount::default()
+                }]),
+                ..Container::default()
+            }],
+            volumes: Some(vec![mounted]),
+            ..PodSpec::default()
+        }),
+        status: None,
+    }
+}
+
+/// What the recycle operation does next.
+#[must_use]
+pub fn recycle(cluster: &Cluster, key: &Key) -> Plan {
+    let mut plan = Plan::nothing(Reason::Gone);
+    let Some(volume) = cluster.volume(key).filter(|volume| reclaim::is_released(cluster, volume)) else {
+        return plan;
+    };
+    plan.reason = reclaim::released(key, volume);
+    let (namespace, claim) = volume::claim_ref(volume).map_or(("", ""), volume::referred);
+    let claim = Key::claim(namespace, claim);
+    let users = users(cluster, &claim);
+    // A claim of that name is another one, on another volume: the pods are its users, not this volume's.
+    if !users.is_empty() && cluster.claim(&claim).is_none() {
+        let message = format!("Volume is used by pods: {}", users.join(","));
+        plan.emit(Event::normal(key, "VolumeFailedRecycle", message));
+        return plan;
+    }
+    let object = Object::Volume(volume.clone());
+    let Some((mounted, at_least)) = source(volume) else {
+        reclaim::fail(&mut plan, &object, "VolumeFailedRecycle", "No recycler plugin found for the volume!");
+        return plan;
+    };
+    let pod_key = Key::pod(pod::RECYCLER_NAMESPACE, &pod::recycler_name(key.name()));
+    match cluster.pod(&pod_key) {
+        None => {
+            let pod = Arc::new(recycler(volume, mounted, at_least));
+            plan.push(Write::CreatePod { pod: pod_key, object: pod });
+        }
+        Some(pod) => follow(&mut plan, key, &object, &pod_key, pod),
+    }
+    plan
+}
+
+/// The pods that still use a claim, by name.
+fn users(cluster: &Cluster, claim: &Key) -> Vec<String> {
+    let running = cluster.pods_using(claim).filter(|(_, pod)| !pod::is_terminated(pod));
+    running.map(|(key, _)| key.path()).collect()
+}
+
+/// The pod is there: wait for it, or draw the conclusion.
+fn follow(plan: &mut Plan, key: &Key, object: &Object, pod_key: &Key, pod: &Pod) {
+    if is_deleting(&pod.metadata) {
+        return;
+    }
+    let failed = |plan: &mut Plan, why: &str| {
+        plan.push(Write::DeletePod { pod: pod_key.clone() });
+        reclaim::fail(plan, object, "VolumeFailedRecycle", &format!("Recycle failed: {why}"));
+    };
+    if annotation(&pod.metadata, SCRUBS) != Some(uid(object.metadata())) {
+        failed(plan, "old recycler pod found, will retry later");
+        return;
+    }
+    let node = pod::node_name(pod);
+    if !node.is_empty() {
+        let message = format!("Recycler pod: Successfully assigned {} to {node}", pod_key.path());
+        plan.emit(Event::normal(key, "RecyclerPod", message));
+    }
+    match pod::phase(pod) {
+        "Succeeded" => {
+            plan.push(Write::DeletePod { pod: pod_key.clone() });
+            plan.emit(Event::normal(key, "VolumeRecycled", "Volume recycled"));
+            bind::unbind(plan, object);
+        }
+        "Failed" => {
+            let message = pod.status.as_ref().and_then(|s| s.message.as_deref());
+            let why = message.filter(|m| !m.is_empty()).unwrap_or("pod failed, pod.Status.Message unknown");
+            failed(plan, &format!("failed to recycle volume: {why}"));
+        }
+        other => tracing::debug!(pod = %pod_key, phase = other, "scrubbing"),
+    }
+}

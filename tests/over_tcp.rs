@@ -1,0 +1,144 @@
+//! The programs as users run them: `pvbind apiserver` and `pvbind controller`, two processes that talk over TCP.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use kube::api::{ListParams, PostParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Config};
+use serde_json::json;
+
+/// How long anything may take before the test gives up; it only matters when something is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAIRS: usize = 50;
+
+/// A process that ends with the test.
+struct Program(Child);
+
+impl Program {
+    fn start(arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pvbind"));
+        command.args(arguments).env_remove("KUBECONFIG").stdout(Stdio::piped()).stderr(Stdio::piped());
+        Program(command.spawn().expect("the program starts"))
+    }
+
+    /// The first line that it prints.
+    fn first_line(&mut self) -> String {
+        let mut line = String::new();
+        let out = self.0.stdout.take().expect("its output is piped");
+        BufReader::new(out).read_line(&mut line).expect("its output is text");
+        line.trim().to_owned()
+    }
+
+    /// Tells it to stop as an orchestrator would, and waits for it.
+    fn terminate(mut self) -> ExitStatus {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+        self.0.wait().expect("it ends")
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It has ended already when the test went well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn kubeconfig(server: &str) -> tempfile::NamedTempFile {
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "here",
+        "clusters": [{"name": "here", "cluster": {"server": server}}],
+        "users": [{"name": "me", "user": {}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+    });
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), config.to_string()).expect("it is written");
+    file
+}
+
+async fn create_pairs(client: &Client) {
+    let volumes: Api<PersistentVolume> = Api::all(client.clone());
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), "default");
+    for i in 0..PAIRS {
+        let size = format!("{}Gi", 1 + i % 5);
+        let claim = json!({
+            "metadata": {"name": format!("c{i}")},
+            "spec": {
+                "storageClassName": "", "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": size}},
+            },
+        });
+        let volume = json!({
+            "metadata": {"name": format!("p{i}")},
+            "spec": {
+                "capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"],
+                "hostPath": {"path": format!("/srv/p{i}")},
+            },
+        });
+        // Claims come before their volumes half of the time.
+        let claim = serde_json::from_value(claim).expect("a claim");
+        let volume = serde_json::from_value(volume).expect("a volume");
+        if i % 2 == 0 {
+            claims.create(&PostParams::default(), &claim).await.expect("a claim is created");
+            volumes.create(&PostParams::default(), &volume).await.expect("a volume is created");
+        } else {
+            volumes.create(&PostParams::default(), &volume).await.expect("a volume is created");
+            claims.create(&PostParams::default(), &claim).await.expect("a claim is created");
+        }
+    }
+}
+
+fn is_bound(claim: &PersistentVolumeClaim) -> bool {
+    claim.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Bound")
+}
+
+/// Waits on a watch until every claim is bound.
+async fn all_bound(client: &Client) {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), "default");
+    let mut changes = watcher(claims, watcher::Config::default()).applied_objects().boxed();
+    let mut bound = std::collections::BTreeSet::new();
+    while bound.len() < PAIRS {
+        let claim = changes.next().await.expect("a watch does not end").expect("the watch works");
+        if is_bound(&claim) {
+            bound.insert(claim.metadata.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_processes_bind_claims_over_tcp_and_stop_when_told() {
+    let mut server = Program::start(&["apiserver", "--listen", "127.0.0.1:0"]);
+    let url = server.first_line();
+    let file = kubeconfig(&url);
+    let path = file.path().to_str().expect("a plain path");
+    let controller = Program::start(&["controller", "--kubeconfig", path]);
+
+    let client = Client::try_from(Config::new(url.parse().expect("an address"))).expect("a client");
+    create_pairs(&client).await;
+    tokio::time::timeout(PATIENCE, all_bound(&client)).await.expect("all claims are bound in time");
+
+    let volumes: Api<PersistentVolume> = Api::all(client.clone());
+    for volume in volumes.list(&ListParams::default()).await.expect("a list").items {
+        let spec = volume.spec.expect("a spec");
+        let (capacity, claim) =
+            (&spec.capacity.expect("a capacity")["storage"].0, spec.claim_ref.expect("a claim"));
+        let number: usize = claim.name.expect("a name")[1..].parse().expect("a number");
+        assert_eq!(*capacity, format!("{}Gi", 1 + number % 5), "each claim has a volume of its own size");
+    }
+    assert!(controller.terminate().success(), "the controller drains and ends well");
+    assert!(server.terminate().success(), "the server ends well");
+}
+
+#[test]
+fn a_cluster_that_cannot_be_reached_is_exit_code_3() {
+    // Nothing listens on the discard port of this machine.
+    let file = kubeconfig("http://127.0.0.1:9");
+    let path = file.path().to_str().expect("a plain path");
+    let mut controller = Program::start(&["controller", "--kubeconfig", path]);
+    assert_eq!(controller.0.wait().expect("it ends").code(), Some(3));
+}
