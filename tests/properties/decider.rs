@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use pvbind::act::Roles;
 use pvbind::cluster::{Key, Kind};
-use pvbind::decide::controller::{provision, reclaim};
+use pvbind::decide::controller::{provision, reclaim, recycle};
 use pvbind::decide::{self, Action, Operation, Plan, Reads, Reason, Settings, binder};
 
 use crate::check;
@@ -56,9 +56,9 @@ fn plans(drive: &Drive, key: &Key, schedules: bool) -> Vec<Plan> {
         .actions
         .iter()
         .filter_map(|action| match action {
-            Action::Start(Operation::Provision(claim)) => Some(provision::operate(cluster, claim)),
+            Action::Start(Operation::Provision(claim)) => Some(provision::operate(cluster, &settings, claim)),
             Action::Start(Operation::Delete(volume)) => Some(reclaim::delete(cluster, volume)),
-            Action::Start(Operation::Recycle(volume)) => Some(reclaim::recycle(cluster, volume)),
+            Action::Start(Operation::Recycle(volume)) => Some(recycle::recycle(cluster, volume)),
             _ => None,
         })
         .collect();
@@ -69,8 +69,7 @@ fn plans(drive: &Drive, key: &Key, schedules: bool) -> Vec<Plan> {
 fn without_other_writers_there_is_no_conflict() {
     check(200, &(worlds(), any::<bool>(), any::<u64>()), |(world, schedules, seed)| {
         let drive = driven(&world, schedules, Troubles { faults: 0, users: 0 }, seed);
-        let counts = drive.decider.counts();
-        assert_eq!((counts.conflicts, counts.failures), (0, 0));
+        assert_eq!(drive.decider.counts().conflicts, 0);
     });
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use pvbind::act::execute::placed;
 use pvbind::act::{Decider, Error, Job, Outcome, Roles};
 use pvbind::cluster::{Key, Kind, Object};
 use pvbind::decide::patch::Request;
@@ -11,12 +12,13 @@ use pvbind::objects::{Claim, Pod, Volume};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::pure::{deleting, finished};
 use crate::safety::{self, Api, Safety};
 use crate::world::{World, with_version};
 use crate::{Dice, render};
 
 /// More steps than any small world needs.
-const STEPS: usize = 50_000;
+const STEPS: usize = 20_000;
 /// So many times in a row the clock may move on without any write before the world counts as at rest: decisions
 /// that fail for good are tried again for ever.
 const QUIET: usize = 40;
@@ -32,6 +34,7 @@ pub struct Server {
     pub objects: Api,
     version: u64,
     watches: BTreeMap<Kind, VecDeque<Watch>>,
+    created: usize,
     safety: Safety,
 }
 
@@ -61,6 +64,9 @@ impl Server {
     /// Serves a request.
     fn serve(&mut self, write: &Write, before: &Object, request: Request) -> Result<Option<Object>, Error> {
         let key = write.target();
+        if let Request::Create { object } = &request {
+            return self.create(key, object).map(Some);
+        }
         let Some(stored) = self.objects.get(key).cloned() else {
             return Err(Error::Api {
                 verb: "patch",
@@ -89,13 +95,35 @@ impl Server {
                 }
                 value["spec"]["nodeName"] = json!(node);
                 self.store(&parse(key.kind(), value));
-                Ok(write.apply(before))
+                Ok(placed(write, before))
             }
-            Request::Delete { .. } => {
-                self.delete(key);
+            Request::Delete { uid, resource_version } => {
+                if (&uid, &resource_version) != (&stored.metadata().uid, &stored.metadata().resource_version)
+                {
+                    return Err(Error::Conflict { key: key.clone() });
+                }
+                safety::deletion(&self.objects, key);
+                match deleting(&stored) {
+                    // What is being deleted already stays as it is.
+                    Some(deleting) if deleting == stored => {}
+                    Some(deleting) => drop(self.store(&deleting)),
+                    None => self.delete(key),
+                }
                 Ok(None)
             }
+            Request::Create { .. } => unreachable!("served above"),
         }
+    }
+
+    /// Creates an object. Pods that are created here scrub volumes, and are done in no time.
+    fn create(&mut self, key: &Key, object: &Object) -> Result<Object, Error> {
+        if self.objects.contains_key(key) {
+            let message = "already exists".to_owned();
+            return Err(Error::Api { verb: "create", key: key.clone(), message, code: 409 });
+        }
+        self.created += 1;
+        let succeeded = self.created % 4 != 0;
+        Ok(self.store(&finished(object, succeeded)))
     }
 }
 
@@ -159,7 +187,8 @@ impl Drive {
             objects: world.objects.iter().map(|object| (object.key(), object.clone())).collect(),
             version: 1000,
             watches: BTreeMap::new(),
-            safety: Safety::default(),
+            created: 0,
+            safety: Safety::new(troubles.users > 0),
         };
         Drive { decider, server, tasks: Vec::new(), now: Instant::now(), dice, troubles, writes: 0 }
     }
@@ -271,6 +300,7 @@ impl Drive {
     fn perform(&mut self, action: &Action, task: &mut Task) -> Result<(), Error> {
         match action {
             Action::Write(write) => self.write(write, task),
+            Action::Storage(_) if self.fails() => Err(Error::Storage { message: "no space".to_owned() }),
             Action::Read(key) => {
                 if self.fails() {
                     return Err(failure(key));
@@ -290,7 +320,9 @@ impl Drive {
 
     fn write(&mut self, write: &Write, task: &mut Task) -> Result<(), Error> {
         let key = write.target();
-        let before = task.outcome.answers.get(key).or_else(|| task.job.objects.get(key)).expect("an object");
+        let created = write.created();
+        let before = task.outcome.answers.get(key).or_else(|| task.job.objects.get(key));
+        let before = before.or(created.as_ref()).expect("an object");
         let request = write.request(before).unwrap_or_else(|| panic!("{write:?} changes nothing"));
         let fault = self.fails().then(|| self.dice.below(3));
         match fault {
@@ -303,8 +335,13 @@ impl Drive {
             }
             _ => {}
         }
+        let deletes = matches!(request, Request::Delete { .. });
         let answer = self.server.serve(write, before, request)?;
         self.writes += 1;
+        if deletes {
+            // The answer to a deletion is not looked at: only the watch says what has become of the object.
+            while self.watch() {}
+        }
         if fault == Some(2) {
             // The write is made, but the answer is lost.
             return Err(Error::Api { verb: "patch", key: key.clone(), message: "lost".to_owned(), code: 0 });

@@ -43,7 +43,7 @@ fn quiet() {
 
 /// Checks a property, which panics where it does not hold, for many random values.
 fn check<S: Strategy>(cases: u32, values: &S, property: impl Fn(S::Value)) {
-    let mut config = Config { failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
+    let mut config = Config { failure_persistence: None, max_shrink_iters: 1000, ..Config::default() };
     // The default configuration has already taken these two from the environment.
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = cases;

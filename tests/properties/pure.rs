@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use pvbind::cluster::{Cluster, Key, Kind, Object};
-use pvbind::decide::controller::{provision, reclaim};
+use pvbind::decide::controller::{provision, reclaim, recycle};
 use pvbind::decide::{self, Action, Operation, Plan, Reads, Settings, Write};
+use serde_json::json;
 
 use crate::safety::{self, Api, Safety};
 use crate::world::{World, cluster_of, with_version};
@@ -23,6 +24,7 @@ pub struct Run {
     pub history: Vec<Object>,
     /// After this many writes everything stops.
     pub limit: usize,
+    versions: u64,
     safety: Safety,
 }
 
@@ -43,6 +45,7 @@ impl Run {
             writes: 0,
             history: world.objects.clone(),
             limit: usize::MAX,
+            versions: 0,
             safety: Safety::default(),
         }
     }
@@ -100,14 +103,16 @@ impl Run {
                 Action::Start(operation) => {
                     safety::operation(&self.api, &operation);
                     let plan = match &operation {
-                        Operation::Provision(claim) => provision::operate(&self.cluster, claim),
+                        Operation::Provision(claim) => {
+                            provision::operate(&self.cluster, &self.settings, claim)
+                        }
                         Operation::Delete(volume) => reclaim::delete(&self.cluster, volume),
-                        Operation::Recycle(volume) => reclaim::recycle(&self.cluster, volume),
+                        Operation::Recycle(volume) => recycle::recycle(&self.cluster, volume),
                     };
                     self.perform(plan)?;
                 }
                 Action::Read(key) => return Err(Stop::Read(key)),
-                Action::Emit(_) | Action::Enqueue(_) | Action::Offer(_) => {}
+                Action::Emit(_) | Action::Storage(_) | Action::Enqueue(_) | Action::Offer(_) => {}
                 Action::Assume(..) | Action::Forget(_) | Action::Park(_) => panic!("no pod is placed here"),
             }
         }
@@ -120,12 +125,37 @@ impl Run {
         }
         self.writes += 1;
         let key = write.target();
-        let after = write.apply(&self.api[key]).expect("a change");
-        self.safety.write(&self.api, write, &after);
-        let after = with_version(&after, 1000 + self.history.len() as u64);
-        self.history.push(after.clone());
-        self.cluster.show(after.clone());
-        self.api.insert(key.clone(), after);
+        let after = match write {
+            Write::DeleteVolume { .. } | Write::DeletePod { .. } => {
+                safety::deletion(&self.api, key);
+                deleting(&self.api[key])
+            }
+            _ => match write.created() {
+                Some(created) => {
+                    assert_eq!(self.api.get(key), None, "{key} is created twice");
+                    Some(finished(&created, true))
+                }
+                None => {
+                    let after = write.apply(&self.api[key]).expect("a change");
+                    self.safety.write(&self.api, write, &after);
+                    Some(after)
+                }
+            },
+        };
+        match after {
+            Some(after) => {
+                self.versions += 1;
+                let after = with_version(&after, 1000 + self.versions);
+                self.history.push(after.clone());
+                self.cluster.show(after.clone());
+                self.api.insert(key.clone(), after);
+            }
+            None => {
+                self.cluster.gone(key);
+                self.api.remove(key);
+                self.history.retain(|object| object.key() != *key);
+            }
+        }
         safety::state(&self.api, &self.safety);
         Ok(())
     }
@@ -134,6 +164,27 @@ impl Run {
     pub fn result(&self) -> BTreeMap<Key, Object> {
         self.api.iter().map(|(key, object)| (key.clone(), unversioned(object))).collect()
     }
+}
+
+/// What a deletion leaves: an object that is being deleted, or with no finalizers nothing.
+pub fn deleting(object: &Object) -> Option<Object> {
+    let Object::Volume(volume) = object else { return None };
+    let mut volume = (**volume).clone();
+    volume.metadata.finalizers.as_ref()?;
+    volume
+        .metadata
+        .deletion_timestamp
+        .get_or_insert_with(|| serde_json::from_value(json!("2026-01-02T03:04:05Z")).expect("a time"));
+    Some(Object::from(volume))
+}
+
+/// A pod that has run to its end; other objects stay as they are.
+pub fn finished(object: &Object, succeeded: bool) -> Object {
+    let Object::Pod(pod) = object else { return object.clone() };
+    let mut pod = (**pod).clone();
+    let phase = if succeeded { "Succeeded" } else { "Failed" };
+    pod.status.get_or_insert_default().phase = Some(phase.to_owned());
+    Object::from(pod)
 }
 
 /// The object without its version and without the version of the claim that it was reserved for.

@@ -14,9 +14,16 @@ pub type Api = BTreeMap<Key, Object>;
 pub struct Safety {
     /// The volume of each claim that our own writes bound, by the claim's uid.
     bound: BTreeMap<String, String>,
+    /// Whether users meddle: a volume may then go between the writes of a binding.
+    with_users: bool,
 }
 
 impl Safety {
+    /// Has seen nothing yet.
+    pub fn new(with_users: bool) -> Self {
+        Safety { with_users, ..Safety::default() }
+    }
+
     /// Looks at a write that is about to be made.
     pub fn write(&mut self, api: &Api, write: &Write, after: &Object) {
         let before = &api[write.target()];
@@ -36,6 +43,9 @@ impl Safety {
             assert_eq!(claim::volume_name(before), claim::volume_name(after), "{write:?}");
             return;
         };
+        if self.with_users {
+            return;
+        }
         let bound = api.get(&Key::volume(volume_name)).and_then(Object::as_volume).expect("a volume");
         assert_eq!(
             whose(bound),
@@ -78,8 +88,7 @@ fn volume_write(api: &Api, write: &Write, before: &Volume, after: &Volume) {
             assert!(free, "{write:?} takes a volume from another claim: {before:?}");
         }
         Write::SetVolumePhase { phase: volume::RELEASED | volume::FAILED, .. }
-        | Write::UnbindVolume { .. }
-        | Write::DeleteVolume { .. } => {
+        | Write::UnbindVolume { .. } => {
             assert_eq!(holder(api, before), None, "{write:?} takes a live claim's volume away");
         }
         _ => assert_eq!(whose(before), whose(after), "{write:?} changes the claim of a volume"),
@@ -92,6 +101,13 @@ pub fn operation(api: &Api, operation: &Operation) {
     let Some(volume) = api.get(key).and_then(Object::as_volume) else { return };
     assert_ne!(volume::reclaim_policy(volume), volume::RETAIN, "{operation:?} of a volume to be retained");
     assert_eq!(holder(api, volume), None, "{operation:?} of a live claim's volume");
+}
+
+/// Looks at an object that is about to be deleted.
+pub fn deletion(api: &Api, key: &Key) {
+    let Some(volume) = api.get(key).and_then(Object::as_volume) else { return };
+    assert_eq!(volume::reclaim_policy(volume), volume::DELETE, "{key} is deleted");
+    assert_eq!(holder(api, volume), None, "a live claim's volume is deleted");
 }
 
 /// Looks at a state: no two claims that our own writes bound have one volume, and each of them has its volume.

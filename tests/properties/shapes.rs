@@ -128,7 +128,11 @@ pub fn volume() -> impl Strategy<Value = Value> {
         json!("Failed"),
     ]);
     let policy = one([json!("Retain"), json!("Delete"), json!("Recycle"), json!(null), json!("Shred")]);
-    let source = one([json!("hostPath"), json!("csi")]);
+    let source = one([
+        json!({"hostPath": {"path": "/p"}}),
+        json!({"hostPath": {"path": "/tmp/p"}}),
+        json!({"csi": {"driver": "csi.example.com", "volumeHandle": "h"}}),
+    ]);
     let shape = (class(), size(), access_modes(), volume_mode(), affinity(), labels(), attributes_class());
     let state = (reference(), phase, deleted(), policy, notes, finalizers, source);
     (shape, state).prop_map(|(shape, state)| {
@@ -139,10 +143,8 @@ pub fn volume() -> impl Strategy<Value = Value> {
             "nodeAffinity": affinity, "claimRef": reference, "persistentVolumeReclaimPolicy": policy,
             "volumeAttributesClassName": attributes,
         });
-        if source == "csi" {
-            spec["csi"] = json!({"driver": "csi.example.com", "volumeHandle": "h"});
-        } else {
-            spec["hostPath"] = json!({"path": "/p"});
+        for (kind, source) in source.as_object().expect("a map") {
+            spec[kind] = source.clone();
         }
         json!({
             "metadata": {
