@@ -17,6 +17,7 @@ use super::queue::{Queue, Turn};
 use crate::cluster::{Cluster, Key, Kind, Object, Wakes};
 use crate::decide::controller::{self, provision, reclaim, recycle};
 use crate::decide::{self, Action, Event, Operation, Plan, Reads, Reason, Settings, binder};
+use crate::objects::volume;
 
 /// Whose decisions are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,6 +195,13 @@ impl Decider {
         }
     }
 
+    /// Has a key decided about because of what this program did itself: that is no news to a key which backs off.
+    fn enqueue_again(&mut self, key: &Key) {
+        if !self.queue.backs_off(key) {
+            self.enqueue(key);
+        }
+    }
+
     fn decides_about(&self, kind: Kind) -> bool {
         match kind {
             Kind::Claim | Kind::Volume => self.roles.controller,
@@ -224,14 +232,25 @@ impl Decider {
                     None => continue,
                 },
             };
-            if self.busy.contains_key(&key) {
-                self.blocked.entry(key.clone()).or_default().insert(key);
+            if let Some(busy) = self.waits_for(&key) {
+                self.blocked.entry(busy).or_default().insert(key);
                 continue;
             }
             if let Some(job) = self.turn(&key, now) {
                 return Some(job);
             }
         }
+    }
+
+    /// The object whose job has to end before this key is decided about: its own, and for a volume its claim's. A
+    /// volume is taken from a claim for good, so that rests on what the claim is, never on what is assumed of it.
+    fn waits_for(&self, key: &Key) -> Option<Key> {
+        let reference = self.cluster.volume(key).and_then(|volume| volume::claim_ref(volume));
+        let claim = reference.map(|reference| {
+            let (namespace, name) = volume::referred(reference);
+            Key::claim(namespace, name)
+        });
+        [Some(key.clone()), claim].into_iter().flatten().find(|key| self.busy.contains_key(key))
     }
 
     /// Decides about one key.
@@ -247,12 +266,12 @@ impl Decider {
         job
     }
 
-    /// The claim to which a free volume is offered: it is decided about at once.
+    /// The claim to which a free volume is offered: it is decided about at once, unless it backs off.
     fn offer(&mut self, volume: &Key) -> Option<Key> {
         let found = self.cluster.volume(volume)?;
         let claim = controller::claim::offer(&self.cluster, &self.settings, found)?.clone();
         self.offered.entry(claim.clone()).or_default().insert(volume.clone());
-        Some(claim)
+        (!self.queue.backs_off(&claim)).then_some(claim)
     }
 
     /// Once a claim that was offered volumes waits no longer, each of them that it did not take looks for the next.
@@ -399,7 +418,7 @@ impl Decider {
             if self.busy.get(target) == Some(&id) {
                 self.busy.remove(target);
                 for waiting in self.blocked.remove(target).into_iter().flatten() {
-                    self.enqueue(&waiting);
+                    self.enqueue_again(&waiting);
                 }
             }
         }
@@ -437,7 +456,7 @@ impl Decider {
         let mut job = None;
         for action in after {
             match action {
-                Action::Enqueue(other) => self.enqueue(&other),
+                Action::Enqueue(other) => self.enqueue_again(&other),
                 Action::Start(operation) => job = job.or(self.start(operation, now)),
                 Action::Forget(pod) => self.cluster.set_assumption(&pod, None),
                 Action::Park(pod) => {
@@ -487,7 +506,6 @@ impl Decider {
             Operation::Delete(volume) => (volume, reclaim::storage_failed(&self.cluster, volume, message)),
             Operation::Recycle(_) => return None,
         };
-        self.queue.retry(key, now);
         self.accept(key, plan, None, now)
     }
 
@@ -496,9 +514,15 @@ impl Decider {
         let Some(UnderWay { key, targets, after, operation }) = self.under_way.remove(&id) else {
             return Vec::new();
         };
+        if outcome.error.is_some() {
+            let pause = self.queue.retry(&key, now);
+            tracing::debug!(%key, ?pause, "backs off");
+        }
         for target in &targets {
             let answer = outcome.answers.get(target).cloned();
-            let wakes = self.cluster.confirm(target, answer);
+            let mut wakes = self.cluster.confirm(target, answer);
+            // That writes are taken back is no news to a key that has just failed.
+            wakes.keys.retain(|key| !self.queue.backs_off(key));
             self.wake(wakes);
         }
         let follower = self.begin_follower(id, &outcome);
@@ -524,8 +548,7 @@ impl Decider {
             if let Some(job) = self.storage_failed(operation, &error, now) {
                 return Some(job);
             }
-            let pause = self.queue.retry(key, now);
-            tracing::info!(%key, %error, ?pause, "the rest of the plan is dropped");
+            tracing::info!(%key, %error, "the rest of the plan is dropped");
             return None;
         }
         self.queue.succeeded(key);
@@ -547,4 +570,58 @@ fn split(actions: Vec<Action>) -> (Vec<Action>, Vec<Action>) {
             false
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::act::Error;
+    use crate::objects::{Claim, Volume};
+
+    fn volume(name: &str, mode: &str, reference: &serde_json::Value) -> Object {
+        let volume = json!({
+            "metadata": {"name": name, "resourceVersion": "1"},
+            "spec": {"capacity": {"storage": "1Gi"}, "accessModes": [mode], "claimRef": reference},
+            "status": {"phase": "Available"},
+        });
+        Object::from(serde_json::from_value::<Volume>(volume).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_volume_is_taken_from_a_claim_for_what_is_only_assumed_of_the_claim() {
+        let mut decider = Decider::new(Settings::default(), Roles::controller());
+        let claim = json!({
+            "metadata": {"namespace": "default", "name": "c", "uid": "u", "resourceVersion": "1"},
+            "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+        });
+        let reserved = json!({"namespace": "default", "name": "c", "uid": "u"});
+        decider.show(volume("reserved", "ReadWriteOnce", &reserved));
+        decider.show(volume("fitting", "ReadWriteMany", &json!(null)));
+        decider.show(Object::from(serde_json::from_value::<Claim>(claim).unwrap()));
+        let now = Instant::now();
+        let job = decider.next(now).unwrap();
+        assert_eq!(job.key, Key::claim("default", "c"), "the claim is bound to the volume that fits");
+        // The claim is bound elsewhere only when the API server says so: its job may still fail.
+        assert!(decider.next(now).is_none());
+        let error = Some(Error::Conflict { key: Key::volume("fitting") });
+        assert!(decider.finish(job.id, Outcome { error, ..Outcome::default() }, now).is_empty());
+        assert!(decider.next(now).is_none());
+
+        let mut outcome = Outcome::default();
+        let job = decider.next(decider.due().unwrap()).unwrap();
+        for write in job.actions.iter().filter_map(|action| match action {
+            Action::Write(write) => Some(write),
+            _ => None,
+        }) {
+            let before = outcome.answers.get(write.target()).unwrap_or(&job.objects[write.target()]);
+            let after = write.apply(before).unwrap();
+            outcome.answers.insert(write.target().clone(), after);
+        }
+        assert!(decider.finish(job.id, outcome, now).is_empty());
+        let job = decider.next(now).unwrap();
+        let unbind = decide::Write::UnbindVolume { volume: Key::volume("reserved") };
+        assert!(job.actions.contains(&Action::Write(unbind)), "{job:?}");
+    }
 }

@@ -157,7 +157,7 @@ async fn send(
                 Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => Ok(None),
             }
         }
-        Request::Bind { node } => bind(client, key, before, &node).await.map(|()| write.apply(before)),
+        Request::Bind { node } => bind(client, key, before, &node).await.map(|()| placed(write, before)),
         Request::Create { object } => create(client, key, &object).await.map(Some),
         Request::Delete { uid, resource_version } => {
             let preconditions = Some(Preconditions { uid, resource_version });
@@ -196,6 +196,16 @@ async fn delete(client: &Client, key: &Key, params: &DeleteParams) -> Result<(),
     }
 }
 
+/// The pod as it is once it is placed, for want of an answer that says so. It is newer than what was known before,
+/// so that a late event of that older version does not take it off its node again.
+#[must_use]
+pub fn placed(write: &Write, before: &Object) -> Option<Object> {
+    let Object::Pod(pod) = write.apply(before)? else { return None };
+    let mut pod = Pod::clone(&pod);
+    pod.metadata.resource_version = Some((before.version() + 1).to_string());
+    Some(Object::from(pod))
+}
+
 /// Places a pod. The answer carries no pod: the watch shows its new version.
 async fn bind(client: &Client, key: &Key, before: &Object, node: &str) -> Result<(), Error> {
     let meta = before.metadata();
@@ -225,5 +235,25 @@ pub async fn read(client: &Client, key: &Key) -> Result<Option<Object>, Error> {
             limited("get", key, api.get_opt(key.name())).await.map(|volume| volume.map(Object::from))
         }
         Kind::Pod | Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Cluster;
+
+    #[test]
+    fn a_late_event_takes_no_pod_off_its_node() {
+        let pod =
+            json!({"metadata": {"namespace": "default", "name": "w", "resourceVersion": "7"}, "spec": {}});
+        let pod = Object::from(serde_json::from_value::<Pod>(pod).unwrap());
+        let mut cluster = Cluster::new();
+        cluster.show(pod.clone());
+        let write = Write::BindPod { pod: pod.key(), node: "n".to_owned() };
+        cluster.confirm(&pod.key(), placed(&write, &pod));
+        cluster.show(pod.clone());
+        let known = cluster.pod(&pod.key()).unwrap();
+        assert_eq!(crate::objects::pod::node_name(known), "n");
     }
 }

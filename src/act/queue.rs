@@ -36,6 +36,8 @@ pub struct Queue {
     queued: BTreeSet<Key>,
     later: BTreeSet<(Instant, Key)>,
     failures: BTreeMap<Key, u32>,
+    /// The keys that wait after a failure.
+    backing_off: BTreeSet<Key>,
 }
 
 impl Queue {
@@ -67,8 +69,15 @@ impl Queue {
         let failures = self.failures.entry(key.clone()).or_default();
         let pause = FIRST_BACKOFF.saturating_mul(1 << (*failures).min(16)).min(LONGEST_BACKOFF);
         *failures = failures.saturating_add(1);
+        self.backing_off.insert(key.clone());
         self.push_at(key, now + pause);
         pause
+    }
+
+    /// Whether a key waits after a failure.
+    #[must_use]
+    pub fn backs_off(&self, key: &Key) -> bool {
+        self.backing_off.contains(key)
     }
 
     /// Forgets the failures of a key.
@@ -94,6 +103,7 @@ impl Queue {
             let in_turn = || self.ready.values_mut().find_map(VecDeque::pop_front);
             let key = self.urgent.pop_front().or_else(in_turn)?;
             if self.queued.remove(&key) {
+                self.backing_off.remove(&key);
                 return Some(Turn::Sync(key));
             }
         }
@@ -165,7 +175,9 @@ mod tests {
         assert_eq!(pauses[14], 60_000);
         assert_eq!(queue.due(), Some(now + Duration::from_millis(10)));
         assert_eq!(queue.pop(now), None);
+        assert!(queue.backs_off(&key));
         assert_eq!(queue.pop(now + Duration::from_millis(10)), Some(Turn::Sync(key.clone())));
+        assert!(!queue.backs_off(&key));
         queue.succeeded(&key);
         assert_eq!(queue.retry(&key, now), Duration::from_millis(10));
     }

@@ -5,7 +5,7 @@
 
 use crate::cluster::Object;
 use crate::decide::{Plan, Write};
-use crate::objects::{Claim, Volume, annotations, translation, volume};
+use crate::objects::{Claim, Volume, annotations, is_deleting, translation, volume};
 
 /// The finalizer that external provisioners put on their volumes.
 const EXTERNAL_FINALIZER: &str = "external-provisioner.volume.kubernetes.io/finalizer";
@@ -39,11 +39,32 @@ pub fn finalizers(volume: &Volume) -> Vec<String> {
     }
     let policy = volume::reclaim_policy(volume);
     let has = finalizers.iter().any(|f| f == annotations::IN_TREE_FINALIZER);
-    if policy == volume::DELETE && !has {
+    // The server takes no new finalizer on what is being deleted.
+    if policy == volume::DELETE && !has && !is_deleting(&volume.metadata) {
         finalizers.push(annotations::IN_TREE_FINALIZER.to_owned());
     } else if policy == volume::RETAIN || policy == volume::RECYCLE {
         finalizers.retain(|f| f != annotations::IN_TREE_FINALIZER);
     }
     finalizers.retain(|f| f != EXTERNAL_FINALIZER);
     finalizers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_being_deleted_is_given_no_finalizer() {
+        let volume = |deleted| {
+            let provisioned_by =
+                serde_json::json!({"pv.kubernetes.io/provisioned-by": "kubernetes.io/host-path"});
+            let volume = serde_json::json!({
+                "metadata": {"name": "p", "annotations": provisioned_by, "deletionTimestamp": deleted},
+                "spec": {"persistentVolumeReclaimPolicy": "Delete"},
+            });
+            serde_json::from_value::<Volume>(volume).unwrap()
+        };
+        assert_eq!(finalizers(&volume(None)), [annotations::IN_TREE_FINALIZER]);
+        assert!(finalizers(&volume(Some("2026-01-02T03:04:05Z"))).is_empty());
+    }
 }

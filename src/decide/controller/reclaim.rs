@@ -6,7 +6,7 @@
 use crate::cluster::{Cluster, Key, Object};
 use crate::decide::controller::{bind, host_path};
 use crate::decide::{Action, Event, Operation, Plan, Reason, Write};
-use crate::objects::{Volume, annotation, annotations, claim, name, uid, volume};
+use crate::objects::{Volume, annotation, annotations, claim, is_deleting, name, uid, volume};
 
 /// Marks the volume Released and has its reclaim policy carried out.
 pub fn release(plan: &mut Plan, object: &Object) {
@@ -99,7 +99,10 @@ pub fn delete(cluster: &Cluster, key: &Key) -> Plan {
                 plan.actions.push(Action::Storage(storage));
                 let finalizer = annotations::IN_TREE_FINALIZER;
                 plan.write(&object, Write::DropFinalizer { volume: key.clone(), finalizer });
-                plan.push(Write::DeleteVolume { volume: key.clone() });
+                // One that is being deleted already goes by itself, with its last finalizer.
+                if !is_deleting(&volume.metadata) {
+                    plan.push(Write::DeleteVolume { volume: key.clone() });
+                }
             }
         },
     }
@@ -138,5 +141,31 @@ pub fn is_released(cluster: &Cluster, volume: &Volume) -> bool {
             !has.is_empty() && has != name(&volume.metadata)
         }
         Some(_) | None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_that_others_still_keep_is_deleted_once() {
+        let volume = |deleted| {
+            let volume = serde_json::json!({
+                "metadata": {"name": "p", "finalizers": ["other"], "deletionTimestamp": deleted},
+                "spec": {
+                    "hostPath": {"path": "/tmp/p"}, "persistentVolumeReclaimPolicy": "Delete",
+                    "claimRef": {"namespace": "default", "name": "c", "uid": "u"},
+                },
+            });
+            Object::from(serde_json::from_value::<Volume>(volume).unwrap())
+        };
+        let mut cluster = Cluster::new();
+        cluster.show(volume(None));
+        let key = Key::volume("p");
+        let expected = vec![Write::DeleteVolume { volume: key.clone() }];
+        assert_eq!(delete(&cluster, &key).writes().cloned().collect::<Vec<_>>(), expected);
+        cluster.show(volume(Some("2026-01-02T03:04:05Z")));
+        assert_eq!(delete(&cluster, &key).writes().next(), None);
     }
 }
