@@ -4,8 +4,6 @@
 //! claim's uid, so that making it again after a failure makes no second one. Answers to upstream's
 //! `pkg/volume/hostpath`.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::{HostPathVolumeSource, PersistentVolumeSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -46,8 +44,7 @@ pub fn provision(claim: &Claim, class: &Class) -> Result<(Volume, Storage), Stri
         },
         spec: Some(PersistentVolumeSpec {
             access_modes: Some(claim::access_modes(claim).to_vec()),
-            capacity: capacity
-                .map(|requests| BTreeMap::from_iter(requests.into_iter().filter(|(k, _)| k == "storage"))),
+            capacity: capacity.map(|requests| requests.into_iter().filter(|(k, _)| k == "storage").collect()),
             claim_ref: Some(reference(&ClaimIdentity::of(claim))),
             host_path: Some(HostPathVolumeSource { path: path.clone(), type_: None }),
             persistent_volume_reclaim_policy: Some(policy.to_owned()),
