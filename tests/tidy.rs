@@ -162,7 +162,7 @@ fn functions(text: &str) -> Vec<(&str, usize)> {
             let same = line.len() - line.trim_start().len() == indent;
             same && !line.is_empty() && (line.ends_with('}') || line.ends_with(';'))
         };
-        let length = lines[start..].iter().position(|line| ends(&line)).map_or(1, |length| length + 1);
+        let length = lines[start..].iter().position(ends).map_or(1, |length| length + 1);
         found.push((name, length));
     }
     found
