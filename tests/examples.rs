@@ -5,6 +5,7 @@
 //! hold the same tables, so that a change of one is reviewed like any other.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on says so by panicking")]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,9 +59,9 @@ fn run(block: &[&str]) -> String {
     let mut out = String::new();
     let mut code = None;
     for command in block.iter().filter_map(|line| line.strip_prefix("$ ")) {
-        out.push_str(&format!("$ {command}\n"));
+        writeln!(out, "$ {command}").unwrap();
         if command == "echo $?" {
-            out.push_str(&format!("{}\n", code.unwrap()));
+            writeln!(out, "{}", code.unwrap()).unwrap();
             continue;
         }
         let arguments = command.strip_prefix("pvbind ");
