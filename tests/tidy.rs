@@ -58,9 +58,14 @@ fn files(below: &str) -> Vec<(String, String)> {
     found
 }
 
+/// Those of the files that end in `.extension`.
+fn ending(below: &str, extension: &str) -> Vec<(String, String)> {
+    let ends = |name: &str| Path::new(name).extension().is_some_and(|found| found == extension);
+    files(below).into_iter().filter(|(name, _)| ends(name)).collect()
+}
+
 fn rust_files(below: &str) -> Vec<(String, String)> {
-    let is_rust = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "rs");
-    files(below).into_iter().filter(|(name, _)| is_rust(name)).collect()
+    ending(below, "rs")
 }
 
 /// The lines of code with their numbers: comments are left out.
@@ -209,6 +214,46 @@ fn nothing_is_left_for_later() {
         }
     }
     none("what is unfinished is not merged", &findings);
+}
+
+/// What a page names between backticks: paths of the repository, perhaps with something that is defined there.
+fn named(page: &str) -> impl Iterator<Item = &str> {
+    const ROOTS: [&str; 7] =
+        ["src/", "tests/", "testdata/", "snapshots/", "examples/", "docs/", "fake-apiserver/"];
+    let spans = page.split('`').skip(1).step_by(2);
+    spans.filter(|span| ROOTS.iter().any(|root| span.starts_with(root)) && !span.contains(['*', ' ', '<']))
+}
+
+fn defines(text: &str, name: &str) -> bool {
+    ["fn ", "const ", "struct ", "enum "].iter().any(|keyword| {
+        text.match_indices(&format!("{keyword}{name}")).any(|(at, found)| {
+            !text[at + found.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+        })
+    })
+}
+
+#[test]
+fn pages_name_what_exists() {
+    let mut findings = Vec::new();
+    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs", "examples"];
+    for (name, page) in pages.iter().flat_map(|page| ending(page, "md")) {
+        for span in named(&page) {
+            let (path, definition) = span.split_once("::").unwrap_or((span, ""));
+            let text = fs::read_to_string(root().join(path)).unwrap_or_default();
+            let exists = root().join(path).exists();
+            if !exists || !(definition.is_empty() || defines(&text, definition)) {
+                findings.push(format!("{name}: {span}"));
+            }
+        }
+        let folder = root().join(&name);
+        for link in page.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            let target = folder.parent().expect("a file is in a folder").join(link);
+            if !link.starts_with("http") && !target.exists() {
+                findings.push(format!("{name}: {link}"));
+            }
+        }
+    }
+    none("a page leads nowhere", &findings);
 }
 
 #[test]
