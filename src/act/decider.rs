@@ -84,6 +84,8 @@ pub struct Decider {
     operations: Operations,
     reads: BTreeMap<Key, Reads>,
     parked: BTreeSet<Key>,
+    /// The free volumes that a claim or pod was given while something else was being written to them.
+    held: BTreeMap<Key, BTreeSet<Key>>,
     /// The volumes that were offered to a waiting claim, until it has one.
     offered: BTreeMap<Key, BTreeSet<Key>>,
     events: Vec<Event>,
@@ -107,6 +109,7 @@ impl Decider {
             operations: Operations::default(),
             reads: BTreeMap::new(),
             parked: BTreeSet::new(),
+            held: BTreeMap::new(),
             offered: BTreeMap::new(),
             events: Vec::new(),
             reasons: BTreeMap::new(),
@@ -162,6 +165,9 @@ impl Decider {
         self.reasons.remove(key);
         self.parked.remove(key);
         self.wake(wakes);
+        for volume in self.let_go(key) {
+            self.queue.push(&volume);
+        }
         self.offer_again(key);
     }
 
@@ -218,6 +224,7 @@ impl Decider {
     /// Decides about one key.
     pub fn turn(&mut self, key: &Key, now: Instant) -> Option<Job> {
         self.counts.syncs += 1;
+        let held = self.let_go(key);
         let reads = self.reads.remove(key).unwrap_or_default();
         let plan = match (key.kind(), &self.roles.scheduler) {
             (Kind::Pod, Some(pods)) => binder::schedule(&self.cluster, &self.settings, pods, key),
@@ -225,7 +232,39 @@ impl Decider {
         };
         let job = self.accept(key, plan, None, now);
         self.offer_again(key);
+        for volume in held.iter().filter(|volume| !self.is_held(volume, key)) {
+            // If it was not taken after all, somebody else may want it.
+            self.queue.push(volume);
+        }
         job
+    }
+
+    /// Lets the volumes that were held for a key be found again.
+    fn let_go(&mut self, key: &Key) -> BTreeSet<Key> {
+        let held = self.held.remove(key).unwrap_or_default();
+        for volume in &held {
+            self.cluster.release(volume);
+        }
+        held
+    }
+
+    fn is_held(&self, volume: &Key, key: &Key) -> bool {
+        self.held.get(key).is_some_and(|held| held.contains(volume))
+    }
+
+    /// Leaves a key until what is being written to `target` is done: that may change what the decision rests on. The
+    /// free volumes that it was given are held for it meanwhile, so that the next claim does not wait for the same
+    /// one, and the one after that, each in vain.
+    fn block(&mut self, key: &Key, target: &Key, plan: &Plan) {
+        self.blocked.entry(target.clone()).or_default().insert(key.clone());
+        let reserved = plan.writes().filter(|write| matches!(write, decide::Write::ReserveVolume { .. }));
+        let free: BTreeSet<Key> = reserved.map(|write| write.target().clone()).collect();
+        for volume in &free {
+            self.cluster.hold(volume);
+        }
+        if !free.is_empty() {
+            self.held.insert(key.clone(), free);
+        }
     }
 
     /// Once a claim that was offered volumes waits no longer, each of them that it did not take looks for the next.
@@ -242,8 +281,7 @@ impl Decider {
     fn accept(&mut self, key: &Key, plan: Plan, operation: Option<Operation>, now: Instant) -> Option<Job> {
         let targets: BTreeSet<Key> = plan.writes().map(|write| write.target().clone()).collect();
         if let Some(target) = targets.iter().find(|target| self.busy.contains_key(*target)) {
-            // Whatever is under way may change what this decision rests on: decide again afterwards.
-            self.blocked.entry(target.clone()).or_default().insert(key.clone());
+            self.block(key, target, &plan);
             self.finish_operation(operation.as_ref(), true, now);
             return None;
         }

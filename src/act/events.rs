@@ -76,11 +76,20 @@ struct Identity {
     message: String,
 }
 
+/// An event that was posted.
+#[derive(Clone)]
+struct Posted {
+    recorder: Recorder,
+    /// The object as it was at the first post: the recorder tells a repeated event by it.
+    reference: ObjectReference,
+    at: Instant,
+}
+
 /// Posts the events that are sent to the sink.
 pub struct Poster {
     client: Client,
     queue: mpsc::Receiver<(Event, ObjectReference)>,
-    posted: BTreeMap<Identity, (Recorder, Instant)>,
+    posted: BTreeMap<Identity, Posted>,
     order: VecDeque<Identity>,
 }
 
@@ -111,12 +120,14 @@ impl Poster {
         };
         let now = Instant::now();
         let known = self.posted.get(&identity);
-        if known.is_some_and(|(_, at)| now.duration_since(*at) < REPEAT_AFTER) {
+        if known.is_some_and(|posted| now.duration_since(posted.at) < REPEAT_AFTER) {
             return;
         }
-        let recorder = match known {
-            Some((recorder, _)) => recorder.clone(),
-            None => Recorder::new(self.client.clone(), reporter(&event)),
+        let posted = match known {
+            Some(known) => Posted { at: now, ..known.clone() },
+            None => {
+                Posted { recorder: Recorder::new(self.client.clone(), reporter(&event)), reference, at: now }
+            }
         };
         let posting = Posting {
             type_: match event.severity {
@@ -128,8 +139,8 @@ impl Poster {
             action: action(event.reason).to_owned(),
             secondary: None,
         };
-        match tokio::time::timeout(POST_TIMEOUT, recorder.publish(&posting, &reference)).await {
-            Ok(Ok(())) => self.remember(identity, recorder, now),
+        match tokio::time::timeout(POST_TIMEOUT, posted.recorder.publish(&posting, &posted.reference)).await {
+            Ok(Ok(())) => self.remember(identity, posted),
             Ok(Err(error)) => {
                 // The first post of a series may have expired at the server: the next one starts a new series.
                 self.posted.remove(&identity);
@@ -141,8 +152,8 @@ impl Poster {
         }
     }
 
-    fn remember(&mut self, identity: Identity, recorder: Recorder, at: Instant) {
-        if self.posted.insert(identity.clone(), (recorder, at)).is_none() {
+    fn remember(&mut self, identity: Identity, posted: Posted) {
+        if self.posted.insert(identity.clone(), posted).is_none() {
             self.order.push_back(identity);
         }
         while self.order.len() > REMEMBERED

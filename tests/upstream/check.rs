@@ -47,8 +47,7 @@ pub fn end_state(record: &Record, run: &Run) {
     let actual = by_key(run.objects.values());
     for key in expected.keys().chain(actual.keys()) {
         let (expected, actual) = (expected.get(key), actual.get(key));
-        let text =
-            |v: Option<&Value>| v.map_or("(absent)".to_owned(), |v| serde_json::to_string_pretty(v).unwrap());
+        let text = |v: Option<&Value>| v.map_or("(absent)".to_owned(), |v| format!("{v:#}"));
         assert!(expected == actual, "{key}\nrecorded: {}\nactual: {}", text(expected), text(actual));
     }
 }

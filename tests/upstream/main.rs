@@ -1,13 +1,15 @@
 //! Upstream's own cases, each as a test of its own name: `pure::…` on the core, `live::…` through the executor
 //! against the bundled API server. `testdata/upstream/README.md` says what is compared.
-#![expect(clippy::unwrap_used, reason = "a test that can't go on says so by panicking")]
 
 mod check;
+mod live;
 mod pure;
 mod record;
 mod story;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
 
 use record::Record;
 
@@ -22,21 +24,28 @@ fn main() {
                 record.key
             );
             let key = record.key.clone();
-            trials.push(Trial::test(format!("pure::{key}"), move || run_pure(&record)));
+            let record = Arc::new(record);
+            let pure = record.clone();
+            trials.push(Trial::test(format!("pure::{key}"), move || {
+                run_pure(&pure);
+                Ok(())
+            }));
+            trials.push(Trial::test(format!("live::{key}"), move || {
+                live::run(&record);
+                Ok(())
+            }));
         }
     }
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "libtest-mimic wants a result")]
-fn run_pure(record: &Record) -> Result<(), Failed> {
+fn run_pure(record: &Record) {
     let story = pure::run(record);
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../../snapshots/upstream");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| insta::assert_snapshot!(file_name(&record.key), story.text()));
-    Ok(())
 }
 
 /// The key as a file name.

@@ -140,6 +140,15 @@ impl Record {
                 .collect(),
         )
     }
+
+    /// All API calls in their order, where they were recorded: (verb, resource, subresource, name).
+    pub fn observed_calls(&self) -> Option<Vec<(String, String, String, String)>> {
+        let text = |call: &Value, field: &str| call[field].as_str().unwrap_or_default().to_owned();
+        let calls = self.observed.get("trace")?.as_array()?.iter().filter(|call| call["api"].is_string());
+        let parts =
+            |call| (text(call, "api"), text(call, "resource"), text(call, "subresource"), text(call, "name"));
+        Some(calls.map(parts).collect())
+    }
 }
 
 impl Step {

@@ -1,0 +1,87 @@
+//! A case live: the production watch, decider and executor against the bundled API server, under a paused clock.
+//!
+//! What is compared is what went over the wire and what the server holds afterwards. A record of one call is one
+//! turn of the decider ([`call`]); a record of a loop is the program itself, from its start to its end ([`whole`]).
+
+mod call;
+mod server;
+mod whole;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pvbind::cluster::Object;
+use pvbind::objects::volume;
+
+use crate::check::{self, Run};
+use crate::record::Record;
+use server::{Request, Server};
+
+/// Virtual time within which every case ends: one that hangs fails instead of waiting for ever.
+const LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Binding takes one write each of the volume, its status, the claim and its status.
+const WRITES_OF_A_BIND: usize = 4;
+
+/// Runs the case.
+pub fn run(record: &Record) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).build().expect("a runtime");
+    let mut server = Server::new();
+    let failed = runtime.block_on(async {
+        let case = async {
+            if check::is_single_call(record) {
+                call::run(record, &mut server).await
+            } else {
+                whole::run(record, &mut server).await
+            }
+        };
+        tokio::time::timeout(LIMIT, case).await.expect("the case ends")
+    });
+    let requests = server.requests();
+    budget(&requests);
+    gets(record, &requests);
+    let run = Run {
+        objects: server.objects().into_iter().map(|(key, object)| (key, as_users_see_it(object))).collect(),
+        events: requests.iter().filter_map(Request::event).collect(),
+        writes: requests.iter().filter_map(|request| request.write(&server)).collect(),
+        failed,
+    };
+    check::all(record, &run);
+}
+
+/// Fails where the server refused a write, or binding took more writes than it has to.
+fn budget(requests: &[Request]) {
+    let refused: Vec<_> =
+        requests.iter().filter(|r| r.method != "GET" && !(200..300).contains(&r.code)).collect();
+    assert!(refused.is_empty(), "refused: {refused:?}");
+    // Making a volume available is a decision of its own, before any claim takes the volume.
+    let binds = |r: &&Request| r.is_of_claim_or_volume() && r.body["status"]["phase"] != volume::AVAILABLE;
+    let writes: Vec<_> = requests.iter().filter(|r| r.method != "GET").filter(binds).collect();
+    assert!(writes.len() <= WRITES_OF_A_BIND, "{writes:?}");
+}
+
+/// Fails where an object was asked for that upstream did not ask for.
+fn gets(record: &Record, requests: &[Request]) {
+    let gets = requests.iter().filter(|request| request.method == "GET");
+    if let Some(calls) = record.observed_calls().filter(|_| check::is_single_call(record)) {
+        let ours: Vec<_> = requests.iter().filter_map(Request::call).collect();
+        assert_eq!(ours, calls, "calls");
+    } else {
+        // No trace is recorded of a loop. Upstream asks whether a claim that it does not know is gone indeed.
+        let needless: Vec<_> =
+            gets.filter(|r| r.resource != "persistentvolumeclaims" || r.code != 404).collect();
+        assert!(needless.is_empty(), "needless: {needless:?}");
+    }
+}
+
+/// A server that stores objects as they are keeps an annotation map that a patch has emptied; a real one leaves it
+/// out of its answers.
+fn as_users_see_it(mut object: Object) -> Object {
+    let meta = match &mut object {
+        Object::Claim(claim) => &mut Arc::make_mut(claim).metadata,
+        Object::Volume(volume) => &mut Arc::make_mut(volume).metadata,
+        other => panic!("{} is neither claim nor volume", other.key()),
+    };
+    meta.annotations.take_if(|annotations| annotations.is_empty());
+    object
+}
