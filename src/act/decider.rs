@@ -232,9 +232,11 @@ impl Decider {
         };
         let job = self.accept(key, plan, None, now);
         self.offer_again(key);
-        for volume in held.iter().filter(|volume| !self.is_held(volume, key)) {
+        for volume in held {
             // If it was not taken after all, somebody else may want it.
-            self.queue.push(volume);
+            if !self.is_held(&volume, key) {
+                self.queue.push(&volume);
+            }
         }
         job
     }
