@@ -2,7 +2,8 @@
 //!
 //! It assumes the writes of a plan before they are sent, so the next decision cannot pick the same volume; lets
 //! nobody decide about an object that has a job under way; and after a failure drops the rest of the plan, takes
-//! the assumed state back and has the key decided again. It never waits and never talks to the API server.
+//! the assumed state back and has the key decided again. A decision about an object that is being written follows
+//! that write, on what it will leave, one at a time. It never waits and never talks to the API server.
 //! Answers to upstream's worker loops and `scheduleOperation`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +50,15 @@ pub struct Job {
     pub objects: BTreeMap<Key, Object>,
 }
 
+/// What is ahead of a plan.
+enum Ahead {
+    Nothing,
+    /// One job that is being performed: the plan follows it.
+    Job(u64),
+    /// More than that: this target tells when to decide again.
+    Several(Key),
+}
+
 /// What has to be done when a job ends.
 #[derive(Debug)]
 struct UnderWay {
@@ -84,8 +94,8 @@ pub struct Decider {
     operations: Operations,
     reads: BTreeMap<Key, Reads>,
     parked: BTreeSet<Key>,
-    /// The free volumes that a claim or pod was given while something else was being written to them.
-    held: BTreeMap<Key, BTreeSet<Key>>,
+    /// Jobs that begin when another one has ended, by the number of that one.
+    followers: BTreeMap<u64, Job>,
     /// The volumes that were offered to a waiting claim, until it has one.
     offered: BTreeMap<Key, BTreeSet<Key>>,
     events: Vec<Event>,
@@ -109,7 +119,7 @@ impl Decider {
             operations: Operations::default(),
             reads: BTreeMap::new(),
             parked: BTreeSet::new(),
-            held: BTreeMap::new(),
+            followers: BTreeMap::new(),
             offered: BTreeMap::new(),
             events: Vec::new(),
             reasons: BTreeMap::new(),
@@ -165,9 +175,6 @@ impl Decider {
         self.reasons.remove(key);
         self.parked.remove(key);
         self.wake(wakes);
-        for volume in self.let_go(key) {
-            self.queue.push(&volume);
-        }
         self.offer_again(key);
     }
 
@@ -224,7 +231,6 @@ impl Decider {
     /// Decides about one key.
     pub fn turn(&mut self, key: &Key, now: Instant) -> Option<Job> {
         self.counts.syncs += 1;
-        let held = self.let_go(key);
         let reads = self.reads.remove(key).unwrap_or_default();
         let plan = match (key.kind(), &self.roles.scheduler) {
             (Kind::Pod, Some(pods)) => binder::schedule(&self.cluster, &self.settings, pods, key),
@@ -232,41 +238,13 @@ impl Decider {
         };
         let job = self.accept(key, plan, None, now);
         self.offer_again(key);
-        for volume in held {
-            // If it was not taken after all, somebody else may want it.
-            if !self.is_held(&volume, key) {
-                self.queue.push(&volume);
-            }
-        }
         job
     }
 
-    /// Lets the volumes that were held for a key be found again.
-    fn let_go(&mut self, key: &Key) -> BTreeSet<Key> {
-        let held = self.held.remove(key).unwrap_or_default();
-        for volume in &held {
-            self.cluster.release(volume);
-        }
-        held
-    }
-
-    fn is_held(&self, volume: &Key, key: &Key) -> bool {
-        self.held.get(key).is_some_and(|held| held.contains(volume))
-    }
-
-    /// Leaves a key until what is being written to `target` is done: that may change what the decision rests on. The
-    /// free volumes that it was given are held for it meanwhile, so that the next claim does not wait for the same
-    /// one, and the one after that, each in vain.
-    fn block(&mut self, key: &Key, target: &Key, plan: &Plan) {
-        self.blocked.entry(target.clone()).or_default().insert(key.clone());
-        let reserved = plan.writes().filter(|write| matches!(write, decide::Write::ReserveVolume { .. }));
-        let free: BTreeSet<Key> = reserved.map(|write| write.target().clone()).collect();
-        for volume in &free {
-            self.cluster.hold(volume);
-        }
-        if !free.is_empty() {
-            self.held.insert(key.clone(), free);
-        }
+    /// Has a claim decided about before anything else, because a volume that fits it is becoming free.
+    fn offer(&mut self, claim: &Key, volume: &Key) {
+        self.queue.push_front(claim);
+        self.offered.entry(claim.clone()).or_default().insert(volume.clone());
     }
 
     /// Once a claim that was offered volumes waits no longer, each of them that it did not take looks for the next.
@@ -282,11 +260,15 @@ impl Decider {
     /// Takes a plan over: assumes its writes, and makes a job of what the API server has to do.
     fn accept(&mut self, key: &Key, plan: Plan, operation: Option<Operation>, now: Instant) -> Option<Job> {
         let targets: BTreeSet<Key> = plan.writes().map(|write| write.target().clone()).collect();
-        if let Some(target) = targets.iter().find(|target| self.busy.contains_key(*target)) {
-            self.block(key, target, &plan);
-            self.finish_operation(operation.as_ref(), true, now);
-            return None;
-        }
+        let ahead = match self.ahead(&targets, operation.as_ref()) {
+            Ahead::Nothing => None,
+            Ahead::Job(id) => Some(id),
+            Ahead::Several(target) => {
+                self.blocked.entry(target).or_default().insert(key.clone());
+                self.finish_operation(operation.as_ref(), true, now);
+                return None;
+            }
+        };
         tracing::debug!(%key, reason = %plan.reason, actions = plan.actions.len(), "decided");
         if plan.reason.is_failure() {
             self.queue.retry(key, now);
@@ -298,10 +280,15 @@ impl Decider {
             .actions
             .iter()
             .any(|action| matches!(action, Action::Write(_) | Action::Read(_) | Action::Storage(_)));
+        for action in &plan.actions {
+            if let Action::Offer(claim) = action {
+                self.offer(claim, key);
+            }
+        }
         let (actions, after) = split(plan.actions);
         if !remote {
             self.finish_operation(operation.as_ref(), true, now);
-            return self.perform_locally(key, actions, after, now);
+            return self.perform_locally(actions, after, now);
         }
         let regarded = actions.iter().filter_map(|action| match action {
             Action::Emit(event) => Some(&event.regarding),
@@ -343,7 +330,71 @@ impl Decider {
             self.busy.insert(target.clone(), id);
         }
         self.under_way.insert(id, UnderWay { key: key.clone(), targets, after, operation });
-        Some(Job { id, key: key.clone(), reason: plan.reason, actions, objects })
+        let job = Job { id, key: key.clone(), reason: plan.reason, actions, objects };
+        match ahead {
+            None => Some(job),
+            Some(ahead) => {
+                self.followers.insert(ahead, job);
+                None
+            }
+        }
+    }
+
+    /// What has to end before a plan with these targets can be carried out.
+    fn ahead(&self, targets: &BTreeSet<Key>, operation: Option<&Operation>) -> Ahead {
+        let mut busy = targets.iter().filter_map(|target| Some((target, *self.busy.get(target)?)));
+        let Some((target, id)) = busy.next() else { return Ahead::Nothing };
+        let others = busy.any(|(_, other)| other != id);
+        let runs = !self.followers.values().any(|job| job.id == id);
+        let has_follower = self.followers.contains_key(&id);
+        if others || !runs || has_follower || operation.is_some() {
+            return Ahead::Several(target.clone());
+        }
+        Ahead::Job(id)
+    }
+
+    /// Lets the job that waited for this one begin, on the objects that this one left; or, if this one failed, takes
+    /// it back and has it decided again.
+    fn begin_follower(&mut self, id: u64, outcome: &Outcome) -> Option<Job> {
+        let mut job = self.followers.remove(&id)?;
+        if outcome.error.is_some() {
+            self.take_back(&job);
+            return None;
+        }
+        for action in &job.actions {
+            if let Action::Write(write) = action {
+                self.assume(write);
+            }
+        }
+        for (key, object) in &mut job.objects {
+            if let Some(answer) = outcome.answers.get(key) {
+                *object = answer.clone();
+            }
+        }
+        Some(job)
+    }
+
+    fn take_back(&mut self, job: &Job) {
+        let Some(UnderWay { key, targets, .. }) = self.under_way.remove(&job.id) else { return };
+        self.cluster.set_assumption(&key, None);
+        for target in &targets {
+            let wakes = self.cluster.restore(target);
+            self.wake(wakes);
+        }
+        self.set_free(&key, &targets, job.id);
+        self.enqueue(&key);
+    }
+
+    /// Lets decisions be made again about what a job was writing, unless another job writes it by now.
+    fn set_free(&mut self, key: &Key, targets: &BTreeSet<Key>, id: u64) {
+        for target in targets.iter().chain([key]) {
+            if self.busy.get(target) == Some(&id) {
+                self.busy.remove(target);
+                for waiting in self.blocked.remove(target).into_iter().flatten() {
+                    self.enqueue(&waiting);
+                }
+            }
+        }
     }
 
     fn assume(&mut self, write: &decide::Write) {
@@ -355,13 +406,7 @@ impl Decider {
     }
 
     /// Does what needs no API server: events, and what follows.
-    fn perform_locally(
-        &mut self,
-        key: &Key,
-        actions: Vec<Action>,
-        after: Vec<Action>,
-        now: Instant,
-    ) -> Option<Job> {
+    fn perform_locally(&mut self, actions: Vec<Action>, after: Vec<Action>, now: Instant) -> Option<Job> {
         for action in actions {
             match action {
                 Action::Emit(event) => self.events.push(event),
@@ -376,19 +421,15 @@ impl Decider {
                 | Action::Read(_) => {}
             }
         }
-        self.follow_up(key, after, now)
+        self.follow_up(after, now)
     }
 
     /// Does what follows a plan whose writes are made.
-    fn follow_up(&mut self, key: &Key, after: Vec<Action>, now: Instant) -> Option<Job> {
+    fn follow_up(&mut self, after: Vec<Action>, now: Instant) -> Option<Job> {
         let mut job = None;
         for action in after {
             match action {
                 Action::Enqueue(other) => self.enqueue(&other),
-                Action::Offer(claim) => {
-                    self.queue.push_front(&claim);
-                    self.offered.entry(claim).or_default().insert(key.clone());
-                }
                 Action::Start(operation) => job = job.or(self.start(operation, now)),
                 Action::Forget(pod) => self.cluster.set_assumption(&pod, None),
                 Action::Park(pod) => {
@@ -397,6 +438,7 @@ impl Decider {
                 Action::Write(_)
                 | Action::Storage(_)
                 | Action::Emit(_)
+                | Action::Offer(_)
                 | Action::Assume(..)
                 | Action::Read(_) => {}
             }
@@ -441,43 +483,49 @@ impl Decider {
         self.accept(key, plan, None, now)
     }
 
-    /// Takes note of how a job ended; returns a job that follows from it.
-    pub fn finish(&mut self, id: u64, outcome: Outcome, now: Instant) -> Option<Job> {
-        let UnderWay { key, targets, after, operation } = self.under_way.remove(&id)?;
-        let mut wakes = Vec::new();
-        for target in targets.iter().chain([&key]) {
-            self.busy.remove(target);
-        }
+    /// Takes note of how a job ended; returns the jobs that may begin now.
+    pub fn finish(&mut self, id: u64, outcome: Outcome, now: Instant) -> Vec<Job> {
+        let Some(UnderWay { key, targets, after, operation }) = self.under_way.remove(&id) else {
+            return Vec::new();
+        };
         for target in &targets {
             let answer = outcome.answers.get(target).cloned();
-            wakes.push(self.cluster.confirm(target, answer));
+            let wakes = self.cluster.confirm(target, answer);
+            self.wake(wakes);
         }
-        for wake in wakes {
-            self.wake(wake);
-        }
-        for target in targets.iter().chain([&key]) {
-            for waiting in self.blocked.remove(target).into_iter().flatten() {
-                self.enqueue(&waiting);
-            }
-        }
-        self.finish_operation(operation.as_ref(), outcome.error.is_none(), now);
+        let follower = self.begin_follower(id, &outcome);
+        self.set_free(&key, &targets, id);
+        let next = self.conclude(&key, after, operation.as_ref(), outcome, now);
+        follower.into_iter().chain(next).collect()
+    }
+
+    /// What follows from a job for its key.
+    fn conclude(
+        &mut self,
+        key: &Key,
+        after: Vec<Action>,
+        operation: Option<&Operation>,
+        outcome: Outcome,
+        now: Instant,
+    ) -> Option<Job> {
+        self.finish_operation(operation, outcome.error.is_none(), now);
         if let Some(error) = outcome.error {
             self.counts.failures += 1;
             self.counts.conflicts += u64::from(error.is_conflict());
-            self.cluster.set_assumption(&key, None);
-            if let Some(job) = self.storage_failed(operation.as_ref(), &error, now) {
+            self.cluster.set_assumption(key, None);
+            if let Some(job) = self.storage_failed(operation, &error, now) {
                 return Some(job);
             }
-            let pause = self.queue.retry(&key, now);
+            let pause = self.queue.retry(key, now);
             tracing::info!(%key, %error, ?pause, "the rest of the plan is dropped");
             return None;
         }
-        self.queue.succeeded(&key);
+        self.queue.succeeded(key);
         if !outcome.reads.is_empty() {
             self.reads.insert(key.clone(), outcome.reads);
-            self.queue.push_front(&key);
+            self.queue.push_front(key);
         }
-        self.follow_up(&key, after, now)
+        self.follow_up(after, now)
     }
 }
 

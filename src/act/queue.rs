@@ -1,7 +1,7 @@
 //! The keys that are to be looked at: now, or later.
 //!
 //! First come, first served within a kind; a volume goes before the claims that may want it, a claim before the
-//! pods that use it. A key is queued once. Answers to upstream's work queues and their rate limiter.
+//! pods that use it, and what is urgent before all. A key is looked at once, however often it is queued. Answers to upstream's work queues and their rate limiter.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -18,7 +18,9 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// The queue.
 #[derive(Debug, Default)]
 pub struct Queue {
+    urgent: VecDeque<Key>,
     ready: BTreeMap<Kind, VecDeque<Key>>,
+    /// The keys that are to be looked at. A key that stands in the lists above and not here has been.
     queued: BTreeSet<Key>,
     later: BTreeSet<(Instant, Key)>,
     failures: BTreeMap<Key, u32>,
@@ -32,13 +34,10 @@ impl Queue {
         }
     }
 
-    /// Queues a key before the others of its kind.
+    /// Queues a key before all others.
     pub fn push_front(&mut self, key: &Key) {
-        let keys = self.ready.entry(key.kind()).or_default();
-        if !self.queued.insert(key.clone()) {
-            keys.retain(|queued| queued != key);
-        }
-        keys.push_front(key.clone());
+        self.queued.insert(key.clone());
+        self.urgent.push_front(key.clone());
     }
 
     /// Queues a key when `at` has come.
@@ -68,9 +67,13 @@ impl Queue {
         {
             self.push(&key);
         }
-        let key = self.ready.values_mut().find_map(VecDeque::pop_front)?;
-        self.queued.remove(&key);
-        Some(key)
+        loop {
+            let in_turn = || self.ready.values_mut().find_map(VecDeque::pop_front);
+            let key = self.urgent.pop_front().or_else(in_turn)?;
+            if self.queued.remove(&key) {
+                return Some(key);
+            }
+        }
     }
 
     /// When the next key that waits is due.
@@ -97,16 +100,22 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn volumes_go_first_and_each_key_once() {
+    async fn the_urgent_goes_first_then_volumes_and_each_key_once() {
         let mut queue = Queue::default();
         let (claim, first, second) = (Key::claim("a", "c"), Key::volume("v2"), Key::volume("v1"));
-        for key in [&claim, &first, &second, &claim, &first] {
+        let urgent = Key::claim("a", "d");
+        for key in [&claim, &urgent, &first, &second, &claim, &first] {
             queue.push(key);
         }
-        queue.push_front(&second);
+        queue.push_front(&urgent);
+        assert_eq!(queue.len(), 4);
         let now = Instant::now();
         let order: Vec<_> = std::iter::from_fn(|| queue.pop(now)).collect();
-        assert_eq!(order, [second, first, claim]);
+        assert_eq!(order, [urgent.clone(), first, second, claim.clone()]);
+        queue.push(&urgent);
+        queue.push(&claim);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(now)).collect();
+        assert_eq!(order, [urgent, claim], "a key that has been looked at can be queued again");
     }
 
     #[tokio::test(start_paused = true)]

@@ -118,7 +118,7 @@ async fn decide_and_perform(
             () = &mut stop => break,
             Some((id, outcome)) = jobs.next() => {
                 stats.writes += outcome.writes;
-                if let Some(job) = decider.finish(id, outcome, Instant::now()) {
+                for job in decider.finish(id, outcome, Instant::now()) {
                     jobs.push(perform(job));
                 }
             }

@@ -50,7 +50,6 @@ pub struct Cluster {
     usage: usage::NodeUsage,
     assumptions: BTreeMap<Key, Assumption>,
     with_anti_affinity: BTreeSet<Key>,
-    held: BTreeSet<Key>,
 }
 
 /// An index from one key to many.
@@ -120,22 +119,6 @@ impl Cluster {
         })
     }
 
-    /// Keeps a free volume from being found, for one that was decided on and cannot be written yet.
-    pub fn hold(&mut self, volume: &Key) {
-        if let Some(found) = self.volume(volume).cloned() {
-            self.free_volumes.remove(volume, &found);
-        }
-        self.held.insert(volume.clone());
-    }
-
-    /// Lets a volume be found again, if it is free.
-    pub fn release(&mut self, volume: &Key) {
-        self.held.remove(volume);
-        if let Some(found) = self.volume(volume).cloned() {
-            self.free_volumes.add(volume, &found);
-        }
-    }
-
     /// Takes note of where a pod is about to run, or, with `None`, that it is not.
     pub fn set_assumption(&mut self, pod: &Key, assumption: Option<Assumption>) {
         let object = self.store.get(pod).cloned();
@@ -163,7 +146,6 @@ impl Cluster {
             self.relate(key, before, false);
         }
         if after.is_none() {
-            self.held.remove(key);
             self.assumptions.remove(key);
         }
         if let Some(after) = &after {
@@ -183,11 +165,7 @@ impl Cluster {
                     let (namespace, name) = volume::referred(reference);
                     set(&mut self.volumes_by_claim, Key::claim(namespace, name));
                 }
-                if !add {
-                    self.free_volumes.remove(key, o);
-                } else if !self.held.contains(key) {
-                    self.free_volumes.add(key, o);
-                }
+                if add { self.free_volumes.add(key, o) } else { self.free_volumes.remove(key, o) }
             }
             Object::Claim(o) => {
                 if !claim::volume_name(o).is_empty() {

@@ -16,10 +16,8 @@ pub fn sync(cluster: &Cluster, settings: &Settings, key: &Key, volume: &Arc<Volu
     let mut plan = Plan::nothing(Reason::Unused { volume: key.clone() });
     let object = migration::anneal_volume(&mut plan, &Object::Volume(volume.clone()), volume);
     let Some(reference) = volume::claim_ref(volume) else {
-        bind::set_phase(&mut plan, &object, volume::AVAILABLE, "");
-        if plan.actions.is_empty() {
-            plan.actions.extend(claims::offer(cluster, settings, volume));
-        }
+        let object = bind::set_phase(&mut plan, &object, volume::AVAILABLE, "");
+        plan.actions.extend(object.as_volume().and_then(|volume| claims::offer(cluster, settings, volume)));
         return plan;
     };
     let (namespace, claim_name) = volume::referred(reference);

@@ -87,7 +87,9 @@ impl Caller {
             let outcome = execute::perform(&self.executor, this).await;
             assert!(outcome.error.is_none(), "{:?}", outcome.error);
             let read = !outcome.reads.is_empty();
-            job = self.decider.finish(id, outcome, Instant::now());
+            let mut next = self.decider.finish(id, outcome, Instant::now()).into_iter();
+            job = next.next();
+            assert!(next.next().is_none(), "one call leads to one thing after the other");
             self.tell();
             if read {
                 assert!(job.is_none(), "what was read is decided about before anything else");
