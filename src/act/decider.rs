@@ -13,9 +13,9 @@ use tokio::time::Instant;
 use super::error::Error;
 use super::execute::Outcome;
 use super::operations::{Operations, Start};
-use super::queue::Queue;
+use super::queue::{Queue, Turn};
 use crate::cluster::{Cluster, Key, Kind, Object, Wakes};
-use crate::decide::controller::{provision, reclaim, recycle};
+use crate::decide::controller::{self, provision, reclaim, recycle};
 use crate::decide::{self, Action, Event, Operation, Plan, Reads, Reason, Settings, binder};
 
 /// Whose decisions are made.
@@ -217,7 +217,13 @@ impl Decider {
     /// Decides until there is a job to hand out, or nothing is left to decide about.
     pub fn next(&mut self, now: Instant) -> Option<Job> {
         loop {
-            let key = self.queue.pop(now)?;
+            let key = match self.queue.pop(now)? {
+                Turn::Sync(key) => key,
+                Turn::Offer(volume) => match self.offer(&volume) {
+                    Some(claim) => claim,
+                    None => continue,
+                },
+            };
             if self.busy.contains_key(&key) {
                 self.blocked.entry(key.clone()).or_default().insert(key);
                 continue;
@@ -241,10 +247,12 @@ impl Decider {
         job
     }
 
-    /// Has a claim decided about before anything else, because a volume that fits it is becoming free.
-    fn offer(&mut self, claim: &Key, volume: &Key) {
-        self.queue.push_front(claim);
+    /// The claim to which a free volume is offered: it is decided about at once.
+    fn offer(&mut self, volume: &Key) -> Option<Key> {
+        let found = self.cluster.volume(volume)?;
+        let claim = controller::claim::offer(&self.cluster, &self.settings, found)?.clone();
         self.offered.entry(claim.clone()).or_default().insert(volume.clone());
+        Some(claim)
     }
 
     /// Once a claim that was offered volumes waits no longer, each of them that it did not take looks for the next.
@@ -252,7 +260,7 @@ impl Decider {
         let waits = |found| self.cluster.waiting_claims().contains(claim, found);
         if self.offered.contains_key(claim) && !self.cluster.claim(claim).is_some_and(|found| waits(found)) {
             for volume in self.offered.remove(claim).into_iter().flatten() {
-                self.queue.push_front(&volume);
+                self.queue.push_offer(&volume);
             }
         }
     }
@@ -281,8 +289,8 @@ impl Decider {
             .iter()
             .any(|action| matches!(action, Action::Write(_) | Action::Read(_) | Action::Storage(_)));
         for action in &plan.actions {
-            if let Action::Offer(claim) = action {
-                self.offer(claim, key);
+            if let Action::Offer(volume) = action {
+                self.queue.push_offer(volume);
             }
         }
         let (actions, after) = split(plan.actions);

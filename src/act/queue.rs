@@ -1,7 +1,8 @@
 //! The keys that are to be looked at: now, or later.
 //!
 //! First come, first served within a kind; a volume goes before the claims that may want it, a claim before the
-//! pods that use it, and what is urgent before all. A key is looked at once, however often it is queued. Answers to upstream's work queues and their rate limiter.
+//! pods that use it, and what is urgent before all. Volumes are offered to waiting claims when no volume is left to look
+//! at, so that the best of them is found. A key is looked at once, however often it is queued. Answers to upstream's work queues and their rate limiter.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -15,10 +16,21 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(10);
 /// How long a key waits at most.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
+/// What is to be done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Decide about the key.
+    Sync(Key),
+    /// Offer the volume to the waiting claim that it fits best.
+    Offer(Key),
+}
+
 /// The queue.
 #[derive(Debug, Default)]
 pub struct Queue {
     urgent: VecDeque<Key>,
+    /// The free volumes that may be offered to a waiting claim.
+    offers: VecDeque<Key>,
     ready: BTreeMap<Kind, VecDeque<Key>>,
     /// The keys that are to be looked at. A key that stands in the lists above and not here has been.
     queued: BTreeSet<Key>,
@@ -40,6 +52,11 @@ impl Queue {
         self.urgent.push_front(key.clone());
     }
 
+    /// Queues a free volume to be offered to a waiting claim.
+    pub fn push_offer(&mut self, volume: &Key) {
+        self.offers.push_back(volume.clone());
+    }
+
     /// Queues a key when `at` has come.
     pub fn push_at(&mut self, key: &Key, at: Instant) {
         self.later.insert((at, key.clone()));
@@ -59,8 +76,8 @@ impl Queue {
         self.failures.remove(key);
     }
 
-    /// The next key to look at.
-    pub fn pop(&mut self, now: Instant) -> Option<Key> {
+    /// What is to be done next.
+    pub fn pop(&mut self, now: Instant) -> Option<Turn> {
         while let Some((at, _)) = self.later.first()
             && *at <= now
             && let Some((_, key)) = self.later.pop_first()
@@ -68,12 +85,22 @@ impl Queue {
             self.push(&key);
         }
         loop {
+            if self.urgent.is_empty()
+                && self.nothing_before_offers()
+                && let Some(volume) = self.offers.pop_front()
+            {
+                return Some(Turn::Offer(volume));
+            }
             let in_turn = || self.ready.values_mut().find_map(VecDeque::pop_front);
             let key = self.urgent.pop_front().or_else(in_turn)?;
             if self.queued.remove(&key) {
-                return Some(key);
+                return Some(Turn::Sync(key));
             }
         }
+    }
+
+    fn nothing_before_offers(&self) -> bool {
+        self.ready.range(..=Kind::Volume).all(|(_, keys)| keys.is_empty())
     }
 
     /// When the next key that waits is due.
@@ -91,7 +118,7 @@ impl Queue {
     /// Whether no key is ready.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.queued.is_empty()
+        self.queued.is_empty() && self.offers.is_empty()
     }
 }
 
@@ -99,23 +126,34 @@ impl Queue {
 mod tests {
     use super::*;
 
+    fn drain(queue: &mut Queue) -> Vec<Turn> {
+        let now = Instant::now();
+        std::iter::from_fn(|| queue.pop(now)).collect()
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn the_urgent_goes_first_then_volumes_and_each_key_once() {
+    async fn the_urgent_goes_first_then_volumes_then_offers_then_claims_and_each_key_once() {
         let mut queue = Queue::default();
         let (claim, first, second) = (Key::claim("a", "c"), Key::volume("v2"), Key::volume("v1"));
         let urgent = Key::claim("a", "d");
+        queue.push_offer(&second);
         for key in [&claim, &urgent, &first, &second, &claim, &first] {
             queue.push(key);
         }
         queue.push_front(&urgent);
         assert_eq!(queue.len(), 4);
-        let now = Instant::now();
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop(now)).collect();
-        assert_eq!(order, [urgent.clone(), first, second, claim.clone()]);
+        let sync = |key: &Key| Turn::Sync(key.clone());
+        let expected =
+            [sync(&urgent), sync(&first), sync(&second), Turn::Offer(second.clone()), sync(&claim)];
+        assert_eq!(drain(&mut queue), expected);
+        assert!(queue.is_empty());
         queue.push(&urgent);
         queue.push(&claim);
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop(now)).collect();
-        assert_eq!(order, [urgent, claim], "a key that has been looked at can be queued again");
+        assert_eq!(
+            drain(&mut queue),
+            [sync(&urgent), sync(&claim)],
+            "what was looked at can be queued again"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -127,7 +165,7 @@ mod tests {
         assert_eq!(pauses[14], 60_000);
         assert_eq!(queue.due(), Some(now + Duration::from_millis(10)));
         assert_eq!(queue.pop(now), None);
-        assert_eq!(queue.pop(now + Duration::from_millis(10)), Some(key.clone()));
+        assert_eq!(queue.pop(now + Duration::from_millis(10)), Some(Turn::Sync(key.clone())));
         queue.succeeded(&key);
         assert_eq!(queue.retry(&key, now), Duration::from_millis(10));
     }

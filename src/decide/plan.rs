@@ -48,8 +48,8 @@ pub enum Action {
     Emit(Event),
     /// Let another key be looked at.
     Enqueue(Key),
-    /// Let a waiting claim be looked at before anything else, without waiting for the plan's writes: a volume that
-    /// fits it becomes free.
+    /// Offer this volume, which is free or is becoming so, to the waiting claim that it fits best; without waiting
+    /// for the plan's writes.
     Offer(Key),
     /// Start something that takes long; at most one per object runs, and failures back off.
     Start(Operation),

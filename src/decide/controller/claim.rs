@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{bind, migration, provision};
 use crate::cluster::{Cluster, Key, Object};
-use crate::decide::{Action, Event, Plan, Reason, Settings, Write, matching};
+use crate::decide::{Event, Plan, Reason, Settings, Write, matching};
 use crate::objects::{Claim, Volume, annotation, annotations, claim, class, name, pod, uid, volume};
 
 /// Decides about a claim.
@@ -218,10 +218,10 @@ fn lose(plan: &mut Plan, key: &Key, claim: &Arc<Claim>, event: &'static str, mes
     plan.emit(Event::warning(key, event, message));
 }
 
-/// The claims that a volume which has become free should be offered to: the first that it fits, the largest
-/// request first, that the controller binds by itself.
+/// The claim that a free volume should be offered to: the first that it fits, the largest request first, among those
+/// that the controller binds by itself.
 #[must_use]
-pub fn offer(cluster: &Cluster, settings: &Settings, volume: &Volume) -> Option<Action> {
+pub fn offer<'a>(cluster: &'a Cluster, settings: &Settings, volume: &Volume) -> Option<&'a Key> {
     let class_name = volume::class(volume);
     let delayed = cluster.class(class_name).is_some_and(|class| class::delays_binding(class) != Some(false));
     if delayed || !crate::cluster::volumes::is_free(volume) {
@@ -234,5 +234,5 @@ pub fn offer(cluster: &Cluster, settings: &Settings, volume: &Volume) -> Option<
         matching::judge(volume, &wanted).is_ok()
     };
     let mut claims = waiting.filter_map(|key| Some((key, cluster.claim(key)?)));
-    claims.find(|(_, claim)| fits(claim)).map(|(key, _)| Action::Offer(key.clone()))
+    claims.find(|(_, claim)| fits(claim)).map(|(key, _)| key)
 }

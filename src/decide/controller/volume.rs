@@ -17,7 +17,9 @@ pub fn sync(cluster: &Cluster, settings: &Settings, key: &Key, volume: &Arc<Volu
     let object = migration::anneal_volume(&mut plan, &Object::Volume(volume.clone()), volume);
     let Some(reference) = volume::claim_ref(volume) else {
         let object = bind::set_phase(&mut plan, &object, volume::AVAILABLE, "");
-        plan.actions.extend(object.as_volume().and_then(|volume| claims::offer(cluster, settings, volume)));
+        if object.as_volume().is_some_and(|volume| claims::offer(cluster, settings, volume).is_some()) {
+            plan.actions.push(Action::Offer(key.clone()));
+        }
         return plan;
     };
     let (namespace, claim_name) = volume::referred(reference);
