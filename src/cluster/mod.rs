@@ -4,6 +4,7 @@
 //! [`Cluster`] is the only state that decisions read. It never decides, never waits and never talks to anybody:
 //! the same sequence of calls gives the same state. It answers to upstream's informers together with the
 //! controller's own cache (`storeObjectUpdate`) and the scheduler's assume cache.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod key;
 mod object;

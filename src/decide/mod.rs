@@ -4,6 +4,7 @@
 //! and keys to look at again, with a [`Reason`]. Nothing here waits, reads a clock, draws a random number or
 //! talks to anybody: the same cluster gives the same plan. Answers to upstream's `syncClaim` and `syncVolume`
 //! (`pv_controller.go`) and to the scheduler's `VolumeBinding` plugin.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod binder;
 pub mod controller;

@@ -3,6 +3,7 @@
 //! Everything here is a pure function of one object or of a pair. Nothing here decides what to do; that is
 //! [`crate::decide`]. The names are the field's: a *claim* is a `PersistentVolumeClaim`, a *volume* a
 //! `PersistentVolume`, a *class* a `StorageClass`.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod annotations;
 pub mod claim;

@@ -1,3 +1,5 @@
+//! What the garbage collector takes away, and what it leaves.
+
 use super::scene::{NOW, Scene, claim, pod, workload};
 use crate::simulate::actors::{Key, Kind, Name, Roles};
 use rstest::rstest;

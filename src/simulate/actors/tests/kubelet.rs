@@ -1,3 +1,5 @@
+//! When the stand-in kubelets run a pod, and when they let it go.
+
 use super::scene::{NOW, Scene, bound_volume, claim, key, node, pod};
 use crate::simulate::actors::{Key, Kind};
 use rstest::rstest;

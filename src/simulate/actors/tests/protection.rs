@@ -1,3 +1,5 @@
+//! How long what is in use is kept from going away.
+
 use super::scene::{NOW, Scene, bound_volume, claim, key, node, pod};
 use crate::simulate::actors::{Key, Kind, Name};
 use rstest::rstest;

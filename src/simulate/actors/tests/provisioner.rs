@@ -1,3 +1,5 @@
+//! Which volumes the stand-in provisioner makes and deletes, and where.
+
 use super::scene::{NOW, Scene, bound_volume, claim, key, node};
 use crate::simulate::actors::{Key, Kind, Name};
 use rstest::rstest;

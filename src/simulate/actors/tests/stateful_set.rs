@@ -1,3 +1,5 @@
+//! In which order replicas and their claims come and go.
+
 use super::scene::{NOW, Scene, claim, key, node, pod, workload};
 use crate::simulate::actors::{Key, Kind};
 use rstest::rstest;

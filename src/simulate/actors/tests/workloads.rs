@@ -1,3 +1,5 @@
+//! How many pods the workload controllers make, and of what names.
+
 use super::scene::{Scene, claim, key, node, pod, workload};
 use crate::simulate::actors::{Key, Kind};
 use rstest::rstest;

@@ -1,3 +1,5 @@
+//! What the World remembers, and whom a change wakes.
+
 use super::scene::{pod, workload};
 use crate::simulate::actors::{Key, Kind, Name, World, intake};
 use serde_json::{Value, json};

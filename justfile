@@ -1,0 +1,39 @@
+# Lists the recipes.
+default:
+    @just --list
+
+# Everything that is checked without running it.
+check:
+    cargo fmt --all --check && cargo clippy --workspace --all-targets -- -D warnings && RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# Runs the tests whose names contain the filter; all of them without one.
+test *filter:
+    cargo test --workspace {{filter}}
+
+# Shows each snapshot that differs, to accept or reject (needs cargo-insta).
+review *args:
+    cargo insta review {{args}}
+
+# Rewrites what the READMEs say the examples print.
+readmes:
+    UPDATE_READMES=1 INSTA_UPDATE=always cargo test --test examples
+
+# For example: just simulate -f examples/statefulset
+simulate *args:
+    @cargo run --quiet -- simulate {{args}}
+
+# Serves the bundled API server.
+apiserver *args:
+    @cargo run --quiet -- apiserver {{args}}
+
+# Runs the PersistentVolume controller against a cluster.
+controller *args:
+    @cargo run --quiet -- controller {{args}}
+
+# Measures what requests cost the bundled API server in process.
+bench *args:
+    cargo run --release --package fake-apiserver --example burst -- {{args}}
+
+# Licences, sources and duplicates of the dependencies, and advisories about them (needs cargo-deny).
+deny:
+    cargo deny check
