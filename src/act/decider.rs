@@ -174,6 +174,7 @@ impl Decider {
         let wakes = self.cluster.gone(key);
         self.reasons.remove(key);
         self.parked.remove(key);
+        self.queue.succeeded(key);
         self.wake(wakes);
         self.offer_again(key);
     }
@@ -209,6 +210,13 @@ impl Decider {
         }
         if wakes.may_help_pods {
             for key in std::mem::take(&mut self.parked) {
+                self.enqueue(&key);
+            }
+        } else if wakes.may_help_followers {
+            let follows = |key: &&Key| self.cluster.pod(key).is_some_and(|pod| binder::follows_others(pod));
+            let followers: Vec<Key> = self.parked.iter().filter(follows).cloned().collect();
+            for key in followers {
+                self.parked.remove(&key);
                 self.enqueue(&key);
             }
         }
@@ -498,7 +506,12 @@ impl Decider {
         };
         for target in &targets {
             let answer = outcome.answers.get(target).cloned();
-            let wakes = self.cluster.confirm(target, answer);
+            let mut wakes = self.cluster.confirm(target, answer);
+            if outcome.error.is_some() {
+                // That what was assumed is taken back is no news for the key itself: it would be decided again at once,
+                // and the pause after the failure be none.
+                wakes.keys.retain(|woken| *woken != key);
+            }
             self.wake(wakes);
         }
         let follower = self.begin_follower(id, &outcome);
@@ -528,7 +541,11 @@ impl Decider {
             tracing::info!(%key, %error, ?pause, "the rest of the plan is dropped");
             return None;
         }
-        self.queue.succeeded(key);
+        // A pod whose volumes are only about to be bound has not succeeded yet: where that fails time and again, the
+        // pauses in between have to grow.
+        if self.cluster.assumption(key).is_none() {
+            self.queue.succeeded(key);
+        }
         if !outcome.reads.is_empty() {
             self.reads.insert(key.clone(), outcome.reads);
             self.queue.push_front(key);

@@ -157,7 +157,9 @@ async fn send(
                 Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => Ok(None),
             }
         }
-        Request::Bind { node } => bind(client, key, before, &node).await.map(|()| write.apply(before)),
+        Request::Bind { node } => {
+            bind(client, key, before, &node).await.map(|()| write.apply(before).map(next_version))
+        }
         Request::Create { object } => create(client, key, &object).await.map(Some),
         Request::Delete { uid, resource_version } => {
             let preconditions = Some(Preconditions { uid, resource_version });
@@ -196,6 +198,20 @@ async fn delete(client: &Client, key: &Key, params: &DeleteParams) -> Result<(),
     }
 }
 
+/// The object as one version newer. A binding is answered without the pod, and what it made of the pod must not give way
+/// to a late watch event that shows the version before it: the pod would be bound a second time, and be refused.
+fn next_version(object: Object) -> Object {
+    let version = object.version();
+    match object {
+        Object::Pod(mut pod) if version > 0 => {
+            let next = version.saturating_add(1).to_string();
+            std::sync::Arc::make_mut(&mut pod).metadata.resource_version = Some(next);
+            Object::Pod(pod)
+        }
+        other => other,
+    }
+}
+
 /// Places a pod. The answer carries no pod: the watch shows its new version.
 async fn bind(client: &Client, key: &Key, before: &Object, node: &str) -> Result<(), Error> {
     let meta = before.metadata();
@@ -225,5 +241,30 @@ pub async fn read(client: &Client, key: &Key) -> Result<Option<Object>, Error> {
             limited("get", key, api.get_opt(key.name())).await.map(|volume| volume.map(Object::from))
         }
         Kind::Pod | Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_binding_made_of_a_pod_outlives_a_late_watch_event_and_gives_way_to_the_next() {
+        let pod = |version: &str, node: Option<&str>| {
+            let pod = json!({
+                "metadata": {"name": "d1", "namespace": "a", "resourceVersion": version},
+                "spec": {"containers": [], "nodeName": node},
+            });
+            Object::from(serde_json::from_value::<Pod>(pod).unwrap())
+        };
+        let mut cluster = crate::cluster::Cluster::new();
+        let node = |cluster: &crate::cluster::Cluster| {
+            crate::objects::pod::node_name(cluster.pod(&Key::pod("a", "d1")).unwrap()).to_owned()
+        };
+        cluster.show(next_version(pod("7", Some("n1"))));
+        cluster.show(pod("7", None));
+        assert_eq!(node(&cluster), "n1");
+        cluster.show(pod("9", Some("n2")));
+        assert_eq!(node(&cluster), "n2");
     }
 }
