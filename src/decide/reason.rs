@@ -310,6 +310,7 @@ impl Reason {
                 | Reason::AttributesClassUnsupported { .. }
                 | Reason::InvalidSelector { .. }
                 | Reason::VolumeWithoutCapacity { .. }
+                | Reason::Pod(PodReason::BindingFailed { .. })
         )
     }
 
