@@ -590,7 +590,7 @@ mod tests {
 
     use super::*;
     use crate::act::Error;
-    use crate::objects::{Claim, Volume};
+    use crate::objects::{Claim, Class, Node, Pod, Volume};
 
     fn volume(name: &str, mode: &str, reference: &serde_json::Value) -> Object {
         let volume = json!({
@@ -635,5 +635,47 @@ mod tests {
         let job = decider.next(now).unwrap();
         let unbind = decide::Write::UnbindVolume { volume: Key::volume("reserved") };
         assert!(job.actions.contains(&Action::Write(unbind)), "{job:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_whose_binding_failed_is_placed_again_after_a_pause() {
+        let roles = Roles { controller: false, scheduler: Some(binder::Pods::All) };
+        let mut decider = Decider::new(Settings::default(), roles);
+        let node = json!({"metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}}});
+        decider.show(Object::from(serde_json::from_value::<Node>(node).unwrap()));
+        let class = json!({
+            "metadata": {"name": "late"}, "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        });
+        decider.show(Object::from(serde_json::from_value::<Class>(class).unwrap()));
+        let claim = json!({
+            "metadata": {"namespace": "default", "name": "c", "uid": "u", "resourceVersion": "1"},
+            "spec": {"storageClassName": "late"},
+        });
+        decider.show(Object::from(serde_json::from_value::<Claim>(claim).unwrap()));
+        let pod = json!({
+            "metadata": {"namespace": "default", "name": "w"},
+            "spec": {"containers": [], "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+        });
+        decider.show(Object::from(serde_json::from_value::<Pod>(pod).unwrap()));
+        let offered = |version: &str| {
+            let volume = json!({
+                "metadata": {"name": "v", "resourceVersion": version},
+                "spec": {"storageClassName": "late", "capacity": {"storage": "1Gi"}},
+                "status": {"phase": "Available"},
+            });
+            Object::from(serde_json::from_value::<Volume>(volume).unwrap())
+        };
+        decider.show(offered("1"));
+        let now = Instant::now();
+        let reserve = |job: &Job| job.actions.iter().any(|action| matches!(action, Action::Write(_)));
+        let job = decider.next(now).unwrap();
+        assert!(reserve(&job), "{job:?}");
+        // Somebody took the reservation back before the claim was bound.
+        let answers = BTreeMap::from([(Key::volume("v"), offered("3"))]);
+        decider.finish(job.id, Outcome { answers, ..Outcome::default() }, now);
+        assert!(decider.next(now).is_none());
+        let job = decider.next(decider.due().unwrap()).unwrap();
+        assert!(reserve(&job), "{job:?}");
     }
 }

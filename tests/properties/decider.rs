@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use pvbind::act::Roles;
-use pvbind::cluster::{Key, Kind};
+use pvbind::cluster::{Key, Kind, Object};
 use pvbind::decide::controller::{provision, reclaim, recycle};
 use pvbind::decide::{self, Action, Operation, Plan, Reads, Reason, Settings, binder};
 
@@ -29,11 +29,20 @@ fn at_rest(drive: &Drive, schedules: bool) {
     assert!(decider.is_idle() || fails, "not idle: {:?}", decider.reasons());
     check_indexes(cluster);
     if cluster.assumptions().next().is_none() {
-        assert_eq!(view(cluster), view(&cluster_of(drive.server.objects.values())));
+        let stored = view(&cluster_of(drive.server.objects.values()));
+        let differing: Vec<_> =
+            view(cluster).into_iter().zip(stored).filter(|(ours, theirs)| ours != theirs).collect();
+        assert_eq!(differing, [], "the cluster is not as the API server has it");
     }
     for key in drive.server.objects.keys() {
         assert_eq!(cluster.known(key), drive.server.objects.get(key));
         assert_eq!(cluster.object(key), cluster.known(key), "something is still assumed of {key}");
+        if let Object::Claim(claim) = &drive.server.objects[key]
+            && claim.metadata.deletion_timestamp.is_some()
+        {
+            // It is offered no volume that becomes free, but takes one if it is decided about for another reason.
+            continue;
+        }
         for plan in plans(drive, key, schedules) {
             assert_eq!(plan.writes().next(), None, "{key} was forgotten: {plan:?}");
         }
