@@ -57,7 +57,13 @@ pub fn volume(cluster: &Cluster, settings: &Settings, key: &Key) -> Vec<Reason> 
     if cluster.volume(key).is_none() {
         return Vec::new();
     }
-    let reason = decide::sync(cluster, settings, key, &Reads::new()).reason;
+    let mut reads = Reads::new();
+    let mut reason = decide::sync(cluster, settings, key, &reads).reason;
+    if let Reason::ClaimUnknown { claim, .. } = &reason {
+        // Nobody is there to ask: what the watches have shown is all that is known.
+        reads.insert(claim.clone(), cluster.object(claim).cloned());
+        reason = decide::sync(cluster, settings, key, &reads).reason;
+    }
     match reason {
         Reason::Bound { .. } | Reason::Unused { .. } | Reason::Gone => Vec::new(),
         reason => vec![reason],

@@ -175,6 +175,7 @@ impl Decider {
         let wakes = self.cluster.gone(key);
         self.reasons.remove(key);
         self.parked.remove(key);
+        self.queue.succeeded(key);
         self.wake(wakes);
         self.offer_again(key);
     }
@@ -217,6 +218,13 @@ impl Decider {
         }
         if wakes.may_help_pods {
             for key in std::mem::take(&mut self.parked) {
+                self.enqueue(&key);
+            }
+        } else if wakes.may_help_followers {
+            let follows = |key: &&Key| self.cluster.pod(key).is_some_and(|pod| binder::follows_others(pod));
+            let followers: Vec<Key> = self.parked.iter().filter(follows).cloned().collect();
+            for key in followers {
+                self.parked.remove(&key);
                 self.enqueue(&key);
             }
         }
@@ -551,7 +559,11 @@ impl Decider {
             tracing::info!(%key, %error, "the rest of the plan is dropped");
             return None;
         }
-        self.queue.succeeded(key);
+        // A pod whose volumes are only about to be bound has not succeeded yet: where that fails time and again, the
+        // pauses in between have to grow.
+        if self.cluster.assumption(key).is_none() {
+            self.queue.succeeded(key);
+        }
         if !outcome.reads.is_empty() {
             self.reads.insert(key.clone(), outcome.reads);
             self.queue.push_front(key);

@@ -21,8 +21,8 @@ use crate::decide::{Event, Severity};
 
 /// How long the same event about the same object is not posted again.
 pub const REPEAT_AFTER: Duration = Duration::from_secs(15);
-/// How many events may wait to be posted.
-const QUEUE: usize = 4096;
+/// How many events may wait to be posted, unless something else is asked for.
+pub const QUEUE: usize = 4096;
 /// How many different events are remembered, so that a repeated one counts up instead of standing there twice.
 const REMEMBERED: usize = 4096;
 /// How long posting one event may take.
@@ -93,10 +93,16 @@ pub struct Poster {
     order: VecDeque<Identity>,
 }
 
-/// A sink, and the poster that empties it.
+/// A sink in which [`QUEUE`] events may wait, and the poster that empties it.
 #[must_use]
 pub fn channel(client: Client) -> (EventSink, Poster) {
-    let (sender, queue) = mpsc::channel(QUEUE);
+    channel_of(client, QUEUE)
+}
+
+/// A sink in which so many events may wait, and the poster that empties it.
+#[must_use]
+pub fn channel_of(client: Client, capacity: usize) -> (EventSink, Poster) {
+    let (sender, queue) = mpsc::channel(capacity);
     let sink = EventSink { queue: sender, dropped: Arc::default() };
     (sink, Poster { client, queue, posted: BTreeMap::new(), order: VecDeque::new() })
 }

@@ -27,6 +27,8 @@ pub struct Options {
     pub storage: StorageMode,
     /// How many jobs may be under way at once.
     pub executors: usize,
+    /// How many events may wait to be posted; further ones are dropped.
+    pub event_queue: usize,
     /// How long jobs that are under way may take to end after the loop is told to stop.
     pub drain: Duration,
 }
@@ -40,6 +42,7 @@ impl Options {
             roles: Roles::controller(),
             storage: StorageMode::Real,
             executors: 64,
+            event_queue: events::QUEUE,
             drain: Duration::from_secs(10),
         }
     }
@@ -76,7 +79,7 @@ pub async fn run(
     options: Options,
     stop: impl Future<Output = ()>,
 ) -> Result<(Stats, Cluster), Error> {
-    let (sink, poster) = events::channel(client.clone());
+    let (sink, poster) = events::channel_of(client.clone(), options.event_queue);
     let work = decide_and_perform(client, options, sink, stop);
     // The poster ends when the work has ended and dropped its sink.
     let (done, ()) = futures::future::join(work, poster.run()).await;

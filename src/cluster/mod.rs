@@ -18,7 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::objects::{
-    Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume, claim, namespace, pod, volume,
+    Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume, claim, namespace, pod, pod::Resources,
+    volume,
 };
 
 pub use key::{Key, Kind};
@@ -48,6 +49,8 @@ pub struct Cluster {
     pods_by_claim: Relation,
     unbound_by_class: Relation,
     usage: usage::NodeUsage,
+    /// What each node offers, read once and not for each pod.
+    offers: BTreeMap<String, Resources>,
     assumptions: BTreeMap<Key, Assumption>,
     with_anti_affinity: BTreeSet<Key>,
 }
@@ -190,11 +193,14 @@ impl Cluster {
                     if add { self.usage.add(&node, key, o) } else { self.usage.remove(&node, key, o) }
                 }
             }
-            Object::Class(_)
-            | Object::Node(_)
-            | Object::CsiNode(_)
-            | Object::CsiDriver(_)
-            | Object::Capacity(_) => {}
+            Object::Node(o) => {
+                if add {
+                    self.offers.insert(key.name().to_owned(), usage::offers(o));
+                } else {
+                    self.offers.remove(key.name());
+                }
+            }
+            Object::Class(_) | Object::CsiNode(_) | Object::CsiDriver(_) | Object::Capacity(_) => {}
         }
     }
 
@@ -333,6 +339,12 @@ impl Cluster {
     #[must_use]
     pub fn in_use(&self, node: &str) -> Option<&usage::InUse> {
         self.usage.on(node)
+    }
+
+    /// What a node offers to pods, by resource.
+    #[must_use]
+    pub fn offers(&self, node: &str) -> Option<&Resources> {
+        self.offers.get(node)
     }
 
     /// Where a pod is about to run.

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Key;
-use crate::objects::{Pod, pod, pod::Resources};
+use crate::objects::quantity::Amount;
+use crate::objects::{Node, Pod, pod, pod::Resources};
 
 /// A port that a pod takes on its node: (protocol, address, port).
 pub type HostPort = (String, String, i32);
@@ -25,6 +26,15 @@ pub struct InUse {
 #[derive(Clone, Debug, Default)]
 pub struct NodeUsage {
     nodes: BTreeMap<String, InUse>,
+}
+
+/// What a node offers to pods. One that does not say what may be allocated offers all that it has.
+#[must_use]
+pub fn offers(node: &Node) -> Resources {
+    let status = node.status.as_ref();
+    let offered = status.and_then(|s| s.allocatable.as_ref().or(s.capacity.as_ref()));
+    let amounts = offered.into_iter().flatten();
+    amounts.filter_map(|(resource, quantity)| Some((resource.clone(), Amount::parse(&quantity.0)?))).collect()
 }
 
 /// The host ports that the pod asks for.

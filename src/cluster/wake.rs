@@ -14,6 +14,8 @@ pub struct Wakes {
     pub keys: Vec<Key>,
     /// Whether a pod that found no node before may find one now.
     pub may_help_pods: bool,
+    /// Whether such a pod may find one now if it wants to be near other pods.
+    pub may_help_followers: bool,
 }
 
 /// What the change of `key` from `before` to `after` wakes; the cluster is as after the change.
@@ -101,7 +103,8 @@ fn pod_changed(cluster: &Cluster, key: &Key, before: Option<&Pod>, after: Option
     let runs = |p: &Pod| !pod::node_name(p).is_empty() && !pod::is_finished(p);
     let left = before.is_some_and(runs) && !after.is_some_and(runs);
     let came = after.is_some_and(runs) && !before.is_some_and(runs);
-    wakes.may_help_pods = left || came;
+    wakes.may_help_pods = left;
+    wakes.may_help_followers = came;
 }
 
 fn class_changed(

@@ -2,6 +2,7 @@
 
 pub mod apiserver;
 pub mod controller;
+mod meter;
 pub mod simulate;
 
 use std::process::ExitCode;

@@ -2,15 +2,17 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::meter::Meter;
 use super::{Exit, complain};
 use crate::decide::Settings;
 use crate::manifest;
 use crate::simulate::report::Report;
-use crate::simulate::{Input, simulate, table};
+use crate::simulate::{Input, Progress, simulate_watched, table};
 
 /// What to simulate, and how to tell it.
 #[derive(Debug, Args)]
@@ -56,18 +58,11 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Runs the command.
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
-    let loaded = match manifest::load(&arguments.files, &arguments.namespace, || std::io::stdin().lock()) {
-        Ok(loaded) => loaded,
-        Err(error) => return complain(&error, Exit::Usage),
-    };
-    let stages = arguments.then.iter().map(|file| manifest::load_stage(file, &arguments.namespace));
-    let stages = match stages.collect::<Result<Vec<_>, _>>() {
-        Ok(stages) => stages,
-        Err(error) => return complain(&error, Exit::Usage),
-    };
-    let settings = Settings { strict: arguments.strict, host_path: true, ..Settings::default() };
-    let input = Input { loaded, stages, settings, limit: Some(arguments.limit) };
-    let report = match simulate(input) {
+    let progress = Arc::default();
+    let meter = Meter::start(&progress);
+    let report = report(arguments, &progress);
+    drop(meter);
+    let report = match report {
         Ok(report) => report,
         Err(error) => return complain(&error, Exit::Usage),
     };
@@ -78,6 +73,15 @@ pub fn run(arguments: &Arguments) -> Exit {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::Good,
         Err(error) => complain(&error, Exit::Usage),
     }
+}
+
+fn report(arguments: &Arguments, progress: &Progress) -> Result<Report, Box<dyn std::error::Error>> {
+    let loaded = manifest::load(&arguments.files, &arguments.namespace, || std::io::stdin().lock())?;
+    let stages = arguments.then.iter().map(|file| manifest::load_stage(file, &arguments.namespace));
+    let stages = stages.collect::<Result<Vec<_>, _>>()?;
+    let settings = Settings { strict: arguments.strict, host_path: true, ..Settings::default() };
+    let input = Input { loaded, stages, settings, limit: Some(arguments.limit) };
+    Ok(simulate_watched(input, progress)?)
 }
 
 fn print(report: &Report, output: Output) -> std::io::Result<()> {

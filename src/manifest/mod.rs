@@ -180,7 +180,9 @@ fn each_document(source: &Source, mut take: impl FnMut(Origin, &Node<'_>)) -> Re
         number += 1;
         match document {
             Ok(node) => take(origin(number, node.line as usize), &node),
-            Err(unreadable) => return misread(origin(number, unreadable.line), unreadable),
+            Err(unreadable) => {
+                return misread(origin(number, unreadable.line), rendered_first(source, unreadable));
+            }
         }
     }
     Ok(())
@@ -206,10 +208,18 @@ fn json_or_yaml<'a>(
         let read = if in_yaml.syntax { json::documents(text) } else { Err(in_yaml.clone()) };
         return read.or_else(|in_json| {
             let unreadable = if is_json { in_json } else { in_yaml };
-            misread(origin(nodes.len() + 1, unreadable.line), unreadable)
+            misread(origin(nodes.len() + 1, unreadable.line), rendered_first(source, unreadable))
         });
     }
     Ok(nodes)
+}
+
+/// Where there are double braces, what is no YAML is mostly a template.
+fn rendered_first(source: &Source, mut unreadable: Unreadable) -> Unreadable {
+    if unreadable.syntax && source.text.contains("{{") {
+        unreadable.message.push_str("; if {{ … }} is a template, render it first, as with helm template");
+    }
+    unreadable
 }
 
 fn misread<T>(origin: Origin, unreadable: Unreadable) -> Result<T, Box<Problem>> {

@@ -88,6 +88,9 @@ pub(super) fn is_quantity(text: &str) -> bool {
 
 /// The way out for a malformed quantity: what was probably meant.
 pub(super) fn quantity_advice(text: &str) -> String {
+    if text.contains("{{") {
+        return "if it is a template, render it first, as with helm template".to_owned();
+    }
     let trimmed = text.trim();
     let end = trimmed.rfind(|c: char| c.is_ascii_digit()).map_or(0, |at| at + 1);
     let (number, suffix) = trimmed.split_at(end);

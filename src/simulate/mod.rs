@@ -7,9 +7,11 @@
 
 pub mod actors;
 pub mod outcome;
+pub mod progress;
 pub mod report;
 pub mod run;
 pub mod stage;
 pub mod table;
 
-pub use run::{Error, Input, simulate};
+pub use progress::Progress;
+pub use run::{Error, Input, simulate, simulate_watched};

@@ -1,5 +1,6 @@
 //! The simulation: load, let everything run, wait until nothing moves, stage by stage.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::progress::Progress;
 use super::report::Report;
 use super::{actors, outcome, stage};
 use crate::act::{self, Roles};
@@ -80,7 +82,12 @@ fn describe(object: &Value) -> String {
 }
 
 /// Puts the manifests into the server.
-fn load(server: &FakeApiServer, documents: Vec<Document>, warnings: &mut Vec<String>) -> Result<(), Error> {
+fn load(
+    server: &FakeApiServer,
+    documents: Vec<Document>,
+    warnings: &mut Vec<String>,
+    progress: &Progress,
+) -> Result<(), Error> {
     let mut documents = documents;
     documents.sort_by_key(|document| rank(&document.object));
     let has_node = documents.iter().any(|document| document.object["kind"] == "Node");
@@ -91,21 +98,37 @@ fn load(server: &FakeApiServer, documents: Vec<Document>, warnings: &mut Vec<Str
         let made = import(server, lone_node());
         made.map_err(|message| Error::Failed(format!("the node that is made: {message}")))?;
     }
+    let mut types = BTreeSet::new();
     for document in documents {
+        // Asking the server what it serves takes longer than storing an object does.
+        if types.insert(type_of(&document.object)) {
+            serve(server, &document.object);
+        }
         let (origin, object) = (document.origin.to_string(), describe(&document.object));
-        import(server, document.object).map_err(|message| Error::Refused { origin, object, message })?;
+        let stored = server.import(document.object);
+        stored.map_err(|status| Error::Refused { origin, object, message: status.message.clone() })?;
+        progress.load();
     }
     Ok(())
 }
 
-/// Stores one object; a kind that the server does not know is served from then on, and is inert.
-pub(super) fn import(server: &FakeApiServer, object: Value) -> Result<(), String> {
+fn type_of(object: &Value) -> (String, String) {
     let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    (text("apiVersion"), text("kind"))
+}
+
+/// Lets the server serve a kind that it does not know; such a kind is inert.
+fn serve(server: &FakeApiServer, object: &Value) {
+    let (api_version, kind) = type_of(object);
     if stage::route(server, &api_version, &kind).is_none() {
         let namespaced = object.pointer("/metadata/namespace").is_some();
         server.register_kind(&api_version, &kind, namespaced);
     }
+}
+
+/// Stores one object, of whatever kind.
+pub(super) fn import(server: &FakeApiServer, object: Value) -> Result<(), String> {
+    serve(server, &object);
     server.import(object).map(|_| ()).map_err(|status| status.message.clone())
 }
 
@@ -127,12 +150,20 @@ fn lone_node() -> Value {
 /// # Errors
 /// When the API server refuses a manifest, or the simulation itself fails.
 pub fn simulate(input: Input) -> Result<Report, Error> {
+    simulate_watched(input, &Progress::default())
+}
+
+/// Simulates while somebody watches.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_watched(input: Input, progress: &Progress) -> Result<Report, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .map_err(|error| Error::Failed(error.to_string()))?;
-    runtime.block_on(run(input))
+    runtime.block_on(run(input, progress))
 }
 
 /// A clock that begins at [`EPOCH`] and goes as tokio's does.
@@ -144,7 +175,7 @@ fn virtual_clock(start: Instant) -> actors::Clock {
     })
 }
 
-async fn run(input: Input) -> Result<Report, Error> {
+async fn run(input: Input, progress: &Progress) -> Result<Report, Error> {
     let Input { loaded: Loaded { documents, mut warnings }, stages, settings, limit } = input;
     let start = Instant::now();
     let now = virtual_clock(start);
@@ -156,13 +187,14 @@ async fn run(input: Input) -> Result<Report, Error> {
         watch_buffer: BUFFER,
         ..fake_apiserver::Options::default()
     });
-    load(&server, documents, &mut warnings)?;
+    load(&server, documents, &mut warnings, progress)?;
 
     let client = Client::new(server.router(), "default");
     let (stop, stopped) = watch::channel(false);
     let roles = Roles { controller: true, scheduler: Some(binder::Pods::All) };
     let storage = act::StorageMode::Pretended;
-    let options = act::Options { settings, roles, storage, ..act::Options::controller() };
+    let options =
+        act::Options { settings, roles, storage, event_queue: BUFFER, ..act::Options::controller() };
     let mut until = stopped.clone();
     let program = tokio::spawn(act::run(client.clone(), options, async move {
         // A channel whose sender is gone means stop as well.
@@ -170,17 +202,17 @@ async fn run(input: Input) -> Result<Report, Error> {
     }));
     let cast = tokio::spawn(actors::run(client, actors::Roles::default(), now, stopped));
 
-    let end = start + limit.unwrap_or(Duration::from_secs(3600));
-    let mut movement = Movement { end, changes: server.changes(), busy: Duration::ZERO };
+    let limit = limit.unwrap_or(Duration::from_secs(3600));
+    let mut movement = Movement::new(limit, server.changes(), progress);
     let mut settled = movement.settle().await;
     for stage in stages {
         warnings.extend(stage.warnings);
         for step in stage.steps {
             if stage::perform(&server, step)? {
-                movement.settle().await;
+                settled &= movement.settle().await;
             }
         }
-        settled = movement.settle().await;
+        settled &= movement.settle().await;
     }
     // Receivers that are gone have stopped already.
     let _ = stop.send(true);
@@ -196,31 +228,49 @@ async fn run(input: Input) -> Result<Report, Error> {
 }
 
 /// Whether anything moves at the server, events aside.
-struct Movement {
-    end: Instant,
+struct Movement<'p> {
+    /// How much time may pass while something moves.
+    limit: Duration,
     changes: watch::Receiver<fake_apiserver::Change>,
     /// How much time passed while something moved; the waiting for more is not counted.
     busy: Duration,
+    /// The revision at which everything was loaded.
+    loaded: u64,
+    progress: &'p Progress,
 }
 
-impl Movement {
-    /// Waits until nothing has moved for a while; says whether that came before the time limit.
+impl<'p> Movement<'p> {
+    fn new(
+        limit: Duration,
+        changes: watch::Receiver<fake_apiserver::Change>,
+        progress: &'p Progress,
+    ) -> Self {
+        let loaded = changes.borrow().revision;
+        Movement { limit, changes, busy: Duration::ZERO, loaded, progress }
+    }
+
+    /// Waits until nothing has moved for a while; says whether nothing moved beyond the time limit.
     async fn settle(&mut self) -> bool {
         let begin = Instant::now();
+        let end = begin + self.limit.saturating_sub(self.busy);
         let mut seen = self.changes.borrow_and_update().non_event_revision;
         let mut last = begin;
         let settled = loop {
-            let quiet = last + QUIET;
-            match tokio::time::timeout_at(quiet.min(self.end), self.changes.changed()).await {
-                Err(_) => break quiet <= self.end,
-                Ok(Err(_)) => break true,
-                Ok(Ok(())) => {
-                    let revision = self.changes.borrow_and_update().non_event_revision;
-                    if revision != seen {
-                        seen = revision;
-                        last = Instant::now();
-                    }
+            match tokio::time::timeout_at(last + QUIET, self.changes.changed()).await {
+                Err(_) | Ok(Err(_)) => break true,
+                Ok(Ok(())) => {}
+            }
+            let now = Instant::now();
+            let change = *self.changes.borrow_and_update();
+            self.progress
+                .move_to(change.revision.saturating_sub(self.loaded), self.busy + now.duration_since(begin));
+            if change.non_event_revision != seen {
+                if now > end {
+                    last = end.max(begin);
+                    break false;
                 }
+                seen = change.non_event_revision;
+                last = now;
             }
         };
         self.busy += last.duration_since(begin);

@@ -121,11 +121,9 @@ impl<'a> Wanted<'a> {
 
     fn resources_free(&self, cluster: &Cluster, node: &Node) -> Result<(), Unfit> {
         let node_name = name(&node.metadata);
-        let status = node.status.as_ref();
-        // A node that does not say what may be allocated offers all that it has.
-        let offered = status.and_then(|s| s.allocatable.as_ref().or(s.capacity.as_ref()));
         let in_use = cluster.in_use(node_name);
-        let offers = |resource: &str| Amount::of(offered, resource);
+        let offered = cluster.offers(node_name);
+        let offers = |resource: &str| offered?.get(resource).copied();
         let pods = in_use.map_or(0, |in_use| in_use.pods.len());
         let pods = Amount::units(i64::try_from(pods).unwrap_or(i64::MAX));
         let too_many = offers("pods").is_none_or(|limit| pods + Amount::units(1) > limit);

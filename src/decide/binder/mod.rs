@@ -41,6 +41,12 @@ impl Pods {
     }
 }
 
+/// Whether the pod may only be where other pods are, so that one that comes to a node may help it.
+#[must_use]
+pub fn follows_others(pod: &Pod) -> bool {
+    !affinity::terms(pod).is_empty()
+}
+
 /// Decides about a pod.
 #[must_use]
 pub fn schedule(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) -> Plan {

@@ -15,7 +15,7 @@ use crate::cluster::{Assumption, Cluster, Key, Object};
 use crate::decide::reason::PodReason;
 use crate::decide::write::ClaimIdentity;
 use crate::decide::{Action, Event, Plan, Reason, Settings, Write};
-use crate::objects::{Node, Pod, name};
+use crate::objects::{Node, Pod, annotations, claim, name, topology};
 
 /// Why each node does not fit, or what the pod gets on those that do.
 pub struct Survey {
@@ -59,7 +59,9 @@ pub fn survey(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Pod) -> R
             Err(Failure::Claim(reason)) => return Err(reason),
             Err(Failure::Conflicts(conflicts)) => {
                 for conflict in conflicts {
-                    survey.unfit.push(unfit(conflict.as_str().to_owned(), fix_of(conflict, node, &claims)));
+                    survey
+                        .unfit
+                        .push(unfit(conflict.as_str().to_owned(), fix_of(cluster, conflict, node, &claims)));
                 }
             }
         }
@@ -67,17 +69,59 @@ pub fn survey(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Pod) -> R
     Ok(survey)
 }
 
-fn fix_of(conflict: find::Conflict, node: &Node, claims: &PodClaims) -> Option<String> {
-    let node = name(&node.metadata);
+fn fix_of(cluster: &Cluster, conflict: find::Conflict, node: &Node, claims: &PodClaims) -> Option<String> {
     let delayed = claims.delayed.iter().map(|(key, _)| key.path()).collect::<Vec<_>>().join(", ");
     match conflict {
-        find::Conflict::NodeAffinity => None,
-        find::Conflict::NoVolume => Some(format!("offer a volume for {delayed} that node {node} can reach")),
+        find::Conflict::NodeAffinity => out_of_reach(cluster, node, claims),
+        find::Conflict::NoVolume => kept_elsewhere(cluster, node, claims).or_else(|| {
+            Some(format!("offer a volume for {delayed} that node {} can reach", name(&node.metadata)))
+        }),
         find::Conflict::NoSpace => {
-            Some(format!("free storage for {delayed} at node {node}, or request less"))
+            Some(format!("free storage for {delayed} at node {}, or request less", name(&node.metadata)))
         }
         find::Conflict::VolumeMissing => Some("recreate the claim whose volume is gone".to_owned()),
     }
+}
+
+/// Which labels a node needs to reach the first bound volume that this one does not.
+fn out_of_reach(cluster: &Cluster, node: &Node, claims: &PodClaims) -> Option<String> {
+    let labels = node.metadata.labels.as_ref();
+    let volumes = claims
+        .bound
+        .iter()
+        .filter_map(|(key, claim)| Some((key, cluster.volume(&Key::volume(claim::volume_name(claim)))?)));
+    let (claim, volume) = volumes.into_iter().find(|(_, volume)| !topology::reaches(volume, labels))?;
+    let (volume_name, claim) = (name(&volume.metadata), claim.path());
+    Some(match topology::pin(volume) {
+        Some((label, values)) => format!(
+            "volume {volume_name} of claim {claim} needs a node with label {label}={}",
+            values.join(" or ")
+        ),
+        None => format!("see spec.nodeAffinity of volume {volume_name}, which claim {claim} has"),
+    })
+}
+
+/// What keeps the volume of a claim from being made for the node, if one could be made elsewhere.
+fn kept_elsewhere(cluster: &Cluster, node: &Node, claims: &PodClaims) -> Option<String> {
+    let (node_name, labels) = (name(&node.metadata), node.metadata.labels.as_ref());
+    claims.delayed.iter().find_map(|(key, claim)| {
+        if let Some(selected) = claim::selected_node(claim).filter(|selected| *selected != node_name) {
+            return Some(format!(
+                "node {selected} is chosen for claim {} by its annotation {}",
+                key.path(),
+                annotations::SELECTED_NODE
+            ));
+        }
+        let class =
+            cluster.class(claim::class(claim)).filter(|c| c.provisioner != annotations::NO_PROVISIONER)?;
+        let allowed = class.allowed_topologies.as_deref().unwrap_or_default();
+        (!topology::topology_allowed(allowed, labels)).then(|| {
+            format!(
+                "give node {node_name} the labels that allowedTopologies of class {} asks for",
+                name(&class.metadata)
+            )
+        })
+    })
 }
 
 /// Decides where the pod goes.
@@ -93,7 +137,8 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
         Ok(survey) => survey,
         Err(reason) => {
             let message = format!("0/{nodes} nodes are available: {reason}.");
-            return unschedulable(key, pod, reason, message);
+            // No node is at fault: what cures this is a change of the claim or its class, which wakes the pod.
+            return refused(key, pod, reason, message);
         }
     };
     let best = survey.fitting.into_iter().min_by_key(|(node, volumes)| score::rank(cluster, node, volumes));
@@ -119,12 +164,18 @@ fn histogram(unfit: &[PodReason]) -> String {
     parts.join(", ")
 }
 
+/// No node will do as things are.
 fn unschedulable(key: &Key, pod: &Arc<Pod>, reason: Reason, message: String) -> Plan {
+    let mut plan = refused(key, pod, reason, message);
+    plan.actions.push(Action::Park(key.clone()));
+    plan
+}
+
+fn refused(key: &Key, pod: &Arc<Pod>, reason: Reason, message: String) -> Plan {
     let mut plan = Plan::nothing(reason);
     let write = Write::SetPodUnschedulable { pod: key.clone(), message: message.clone() };
     plan.write(&Object::Pod(pod.clone()), write);
     plan.emit(Event::warning(key, "FailedScheduling", message));
-    plan.actions.push(Action::Park(key.clone()));
     plan
 }
 
