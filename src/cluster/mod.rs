@@ -116,7 +116,7 @@ impl Cluster {
     pub fn confirm(&mut self, key: &Key, answer: Option<Object>) -> Wakes {
         self.change(key, |store, key| {
             if let Some(answer) = answer {
-                store.show(key, answer);
+                store.answer(key, answer);
             }
             store.restore(key);
         })

@@ -14,6 +14,8 @@ struct Entry {
     assumed: Option<Object>,
     /// The newest version that is known not to exist any more.
     gone_at: u64,
+    /// Whether the object went while a write to it was under way.
+    went: bool,
 }
 
 /// All objects by key.
@@ -68,7 +70,16 @@ impl Store {
             return false;
         }
         entry.known = Some(object);
+        entry.went = false;
         true
+    }
+
+    /// Takes the answer to a write over, unless the object went meanwhile: the answer is newer than what was known
+    /// then, and older than the end of the object.
+    pub fn answer(&mut self, key: &Key, object: Object) {
+        if !self.entries.get(key).is_some_and(|entry| entry.went) {
+            self.show(key, object);
+        }
     }
 
     /// Forgets an object, and whatever was assumed of it.
@@ -79,6 +90,7 @@ impl Store {
             return;
         }
         // A write to the object is under way: remember the version until it ends, see `restore`.
+        entry.went = true;
         entry.gone_at = entry.known.take().map_or(entry.gone_at, |known| known.version());
     }
 
