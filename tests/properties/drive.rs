@@ -122,7 +122,7 @@ impl Server {
             return Err(Error::Api { verb: "create", key: key.clone(), message, code: 409 });
         }
         self.created += 1;
-        let succeeded = self.created % 4 != 0;
+        let succeeded = !self.created.is_multiple_of(4);
         Ok(self.store(&finished(object, succeeded)))
     }
 }

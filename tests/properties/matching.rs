@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use pvbind::cluster::{Cluster, Key};
 use pvbind::decide::matching::{self, For};
 use pvbind::decide::{Reason, Settings};
-use pvbind::objects::topology::{self, Labels};
-use pvbind::objects::{Claim, Volume, claim, is_deleting, name, volume};
+use pvbind::objects::topology;
+use pvbind::objects::{Claim, Node, Volume, claim, is_deleting, name, volume};
 
 use crate::check;
 use crate::world::{World, worlds};
@@ -15,7 +15,7 @@ use crate::world::{World, worlds};
 /// What upstream's `FindMatchingVolume` is asked.
 struct Asked<'a> {
     claim: &'a Claim,
-    node: Option<Option<&'a Labels>>,
+    node: Option<&'a Node>,
     excluded: &'a BTreeSet<Key>,
     delayed: bool,
     attributes_class: bool,
@@ -40,7 +40,7 @@ fn find_matching_volume<'a>(volumes: &[&'a Volume], asked: &Asked) -> Option<&'a
         if of_volume != wanted || is_deleting(&volume.metadata) {
             continue;
         }
-        let reached = asked.node.is_none_or(|labels| topology::reaches(volume, labels));
+        let reached = asked.node.is_none_or(|node| topology::reaches(volume, node.metadata.labels.as_ref()));
         if bound {
             return reached.then_some(volume);
         }
@@ -124,7 +124,7 @@ fn on_every_node(world: &World, excluded: &BTreeSet<Key>) {
             let labels = node.metadata.labels.as_ref();
             let wanted = For { claim, node: Some((name(&node.metadata), labels)), attributes_class: true };
             let found = matching::find_on_node(&cluster, &key, &wanted, excluded);
-            let asked = Asked { claim, node: Some(labels), excluded, delayed: true, attributes_class: true };
+            let asked = Asked { claim, node: Some(node), excluded, delayed: true, attributes_class: true };
             let walked = if is_refused(claim, true) {
                 Err(())
             } else {

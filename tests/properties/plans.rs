@@ -12,20 +12,18 @@ use crate::{check, render};
 
 /// Every decision that can be made about the key, with every answer to a read.
 fn plans(cluster: &Cluster, settings: &Settings, key: &Key) -> Vec<Plan> {
-    match key.kind() {
-        Kind::Pod => vec![binder::schedule(cluster, settings, &binder::Pods::All, key)],
-        _ => {
-            let plan = decide::sync(cluster, settings, key, &Reads::new());
-            let Some(decide::Action::Read(read)) = plan.actions.last() else { return vec![plan] };
-            let answers = [None, cluster.object(read).cloned()].into_iter();
-            let mut plans: Vec<Plan> = answers
-                .map(|answer| Reads::from([(read.clone(), answer)]))
-                .map(|reads| decide::sync(cluster, settings, key, &reads))
-                .collect();
-            plans.push(plan);
-            plans
-        }
+    if key.kind() == Kind::Pod {
+        return vec![binder::schedule(cluster, settings, &binder::Pods::All, key)];
     }
+    let plan = decide::sync(cluster, settings, key, &Reads::new());
+    let Some(decide::Action::Read(read)) = plan.actions.last() else { return vec![plan] };
+    let answers = [None, cluster.object(read).cloned()].into_iter();
+    let mut plans: Vec<Plan> = answers
+        .map(|answer| Reads::from([(read.clone(), answer)]))
+        .map(|reads| decide::sync(cluster, settings, key, &reads))
+        .collect();
+    plans.push(plan);
+    plans
 }
 
 #[test]

@@ -125,39 +125,35 @@ impl Run {
         }
         self.writes += 1;
         let key = write.target();
-        let after = match write {
-            Write::DeleteVolume { .. } | Write::DeletePod { .. } => {
-                safety::deletion(&self.api, key);
-                deleting(&self.api[key])
-            }
-            _ => match write.created() {
-                Some(created) => {
-                    assert_eq!(self.api.get(key), None, "{key} is created twice");
-                    Some(finished(&created, true))
-                }
-                None => {
-                    let after = write.apply(&self.api[key]).expect("a change");
-                    self.safety.write(&self.api, write, &after);
-                    Some(after)
-                }
-            },
-        };
-        match after {
-            Some(after) => {
-                self.versions += 1;
-                let after = with_version(&after, 1000 + self.versions);
-                self.history.push(after.clone());
-                self.cluster.show(after.clone());
-                self.api.insert(key.clone(), after);
-            }
-            None => {
-                self.cluster.gone(key);
-                self.api.remove(key);
-                self.history.retain(|object| object.key() != *key);
-            }
+        if let Some(after) = self.outcome(write) {
+            self.versions += 1;
+            let after = with_version(&after, 1000 + self.versions);
+            self.history.push(after.clone());
+            self.cluster.show(after.clone());
+            self.api.insert(key.clone(), after);
+        } else {
+            self.cluster.gone(key);
+            self.api.remove(key);
+            self.history.retain(|object| object.key() != *key);
         }
         safety::state(&self.api, &self.safety);
         Ok(())
+    }
+
+    /// What a write makes of its target: `None` when it is gone.
+    fn outcome(&mut self, write: &Write) -> Option<Object> {
+        let key = write.target();
+        if matches!(write, Write::DeleteVolume { .. } | Write::DeletePod { .. }) {
+            safety::deletion(&self.api, key);
+            return deleting(&self.api[key]);
+        }
+        if let Some(created) = write.created() {
+            assert_eq!(self.api.get(key), None, "{key} is created twice");
+            return Some(finished(&created, true));
+        }
+        let after = write.apply(&self.api[key]).expect("a change");
+        self.safety.write(&self.api, write, &after);
+        Some(after)
     }
 
     /// Everything that is stored, versions aside.

@@ -46,7 +46,7 @@ fn a_printed_world_can_be_read_again() {
     let objects: Vec<Object> = classes.map(Object::from).collect();
     let path = std::env::temp_dir().join(format!("pvbind-properties-{}.yaml", std::process::id()));
     std::fs::write(&path, manifests(&objects)).expect("a file");
-    let loaded = manifest::load(&[path.clone()], "default", std::io::empty);
+    let loaded = manifest::load(std::slice::from_ref(&path), "default", std::io::empty);
     std::fs::remove_file(&path).expect("the file");
     assert_eq!(loaded.expect("manifests").documents.len(), objects.len());
 }

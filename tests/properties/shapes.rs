@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// One of the values; those that stand there more than once are likelier.
 fn one<const N: usize>(values: [Value; N]) -> impl Strategy<Value = Value> + Clone {
-    select(values.to_vec())
+    select(Vec::from(values))
 }
 
 fn class() -> impl Strategy<Value = Value> {
