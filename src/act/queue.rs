@@ -38,6 +38,8 @@ pub struct Queue {
     failures: BTreeMap<Key, u32>,
     /// The keys that wait after a failure.
     backing_off: BTreeSet<Key>,
+    /// When each key that has failed has its next turn: there is one, however often it fails meanwhile.
+    retries: BTreeMap<Key, Instant>,
 }
 
 impl Queue {
@@ -70,7 +72,10 @@ impl Queue {
         let pause = FIRST_BACKOFF.saturating_mul(1 << (*failures).min(16)).min(LONGEST_BACKOFF);
         *failures = failures.saturating_add(1);
         self.backing_off.insert(key.clone());
-        self.push_at(key, now + pause);
+        if self.retries.get(key).is_none_or(|at| *at > now + pause) {
+            self.retries.insert(key.clone(), now + pause);
+            self.push_at(key, now + pause);
+        }
         pause
     }
 
@@ -89,8 +94,11 @@ impl Queue {
     pub fn pop(&mut self, now: Instant) -> Option<Turn> {
         while let Some((at, _)) = self.later.first()
             && *at <= now
-            && let Some((_, key)) = self.later.pop_first()
+            && let Some((at, key)) = self.later.pop_first()
         {
+            if self.retries.get(&key) == Some(&at) {
+                self.retries.remove(&key);
+            }
             self.push(&key);
         }
         loop {
@@ -180,5 +188,19 @@ mod tests {
         assert!(!queue.backs_off(&key));
         queue.succeeded(&key);
         assert_eq!(queue.retry(&key, now), Duration::from_millis(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_fails_again_and_again_waits_for_one_turn() {
+        let (mut queue, key, start) = (Queue::default(), Key::claim("a", "c"), Instant::now());
+        for seconds in 0..20 {
+            queue.retry(&key, start + Duration::from_secs(seconds));
+        }
+        let mut turns = 0;
+        while let Some(due) = queue.due() {
+            assert_eq!(queue.pop(due), Some(Turn::Sync(key.clone())));
+            turns += 1;
+        }
+        assert_eq!(turns, 1);
     }
 }
