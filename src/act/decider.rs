@@ -216,6 +216,13 @@ impl Decider {
             self.parked.remove(&key);
             self.enqueue(&key);
         }
+        if wakes.node_count_changed {
+            let waits = |(key, reason): &(&Key, &Reason)| key.kind() == Kind::Pod && reason.is_pod_waiting();
+            let waiting: Vec<Key> = self.reasons.iter().filter(waits).map(|(key, _)| key.clone()).collect();
+            for key in waiting {
+                self.enqueue(&key);
+            }
+        }
         if wakes.may_help_pods {
             for key in std::mem::take(&mut self.parked) {
                 self.enqueue(&key);

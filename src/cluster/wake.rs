@@ -4,8 +4,17 @@
 //! may depend on it, so nothing polls and nothing is resynced. A key named too often costs a little time, a key
 //! not named is a bug: every rule says which question of [`crate::decide`] it serves.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::NodeSpec;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
 use super::{Cluster, Key, Kind, Object, volumes};
-use crate::objects::{Claim, Pod, Volume, claim, class, pod, uid, volume};
+use crate::objects::topology::Labels;
+use crate::objects::{Claim, Node, Pod, Volume, claim, class, pod, uid, volume};
+
+/// What a node offers, by resource.
+type Offered = BTreeMap<String, Quantity>;
 
 /// What a change wakes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +23,8 @@ pub struct Wakes {
     pub keys: Vec<Key>,
     /// Whether a pod that found no node before may find one now.
     pub may_help_pods: bool,
+    /// Whether there are more or fewer nodes now, which what is said of pods that wait tells.
+    pub node_count_changed: bool,
     /// Whether such a pod may find one now if it wants to be near other pods.
     pub may_help_followers: bool,
 }
@@ -38,9 +49,21 @@ pub(super) fn wakes(cluster: &Cluster, key: &Key, before: Option<&Object>, after
             class_changed(cluster, key, before, after, &mut wakes);
             wakes.may_help_pods = true;
         }
-        Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => wakes.may_help_pods = true,
+        Kind::Node => {
+            let (old, new) = (before.and_then(Object::as_node), after.and_then(Object::as_node));
+            wakes.may_help_pods = old.map(|node| node_offers(node)) != new.map(|node| node_offers(node));
+            wakes.node_count_changed = before.is_none() != after.is_none();
+        }
+        Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => wakes.may_help_pods = true,
     }
     wakes
+}
+
+/// What of a node decides whether a pod fits there; its heartbeats change the rest.
+fn node_offers(node: &Node) -> (Option<&Labels>, Option<&NodeSpec>, Option<&Offered>) {
+    let status = node.status.as_ref();
+    let offered = status.and_then(|s| s.allocatable.as_ref().or(s.capacity.as_ref()));
+    (node.metadata.labels.as_ref(), node.spec.as_ref(), offered)
 }
 
 fn volume_changed(
