@@ -22,6 +22,8 @@ pub struct Run {
     pub writes: usize,
     /// Every version that was written, in order.
     pub history: Vec<Object>,
+    /// Whether a volume was taken from its claim, and may be another's or the same one's again.
+    pub unbound: bool,
     /// After this many writes everything stops.
     pub limit: usize,
     versions: u64,
@@ -44,6 +46,7 @@ impl Run {
             settings: Settings::default(),
             writes: 0,
             history: world.objects.clone(),
+            unbound: false,
             limit: usize::MAX,
             versions: 0,
             safety: Safety::default(),
@@ -153,6 +156,7 @@ impl Run {
         }
         let after = write.apply(&self.api[key]).expect("a change");
         self.safety.write(&self.api, write, &after);
+        self.unbound |= matches!(write, Write::UnbindVolume { .. });
         Some(after)
     }
 
