@@ -30,9 +30,9 @@ apiserver *args:
 controller *args:
     @cargo run --quiet -- controller {{args}}
 
-# Measures what requests cost the bundled API server in process.
+# Measures what simulations of growing worlds cost; sizes may be given.
 bench *args:
-    cargo run --release --package fake-apiserver --example burst -- {{args}}
+    cargo bench --bench simulate -- {{args}}
 
 # Licences, sources and duplicates of the dependencies, and advisories about them (needs cargo-deny).
 deny:
