@@ -70,18 +70,30 @@ fn line(progress: &Progress) -> String {
 mod tests {
     use super::*;
 
+    /// A terminal on which the simulation ends as soon as the line is there: nothing depends on how fast the
+    /// machine is.
+    struct Terminal {
+        text: Vec<u8>,
+        simulation: Option<mpsc::Sender<()>>,
+    }
+
+    impl Write for Terminal {
+        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+            self.text.write(text)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            self.simulation = None;
+            Ok(())
+        }
+    }
+
     #[test]
     fn the_line_is_shown_after_a_while_and_taken_away() {
-        let progress = Progress::default();
-        let mut out = Vec::new();
-        let (stop, stopped) = mpsc::channel();
-        std::thread::scope(|scope| {
-            let (progress, out) = (&progress, &mut out);
-            scope.spawn(move || show(progress, &stopped, out));
-            std::thread::sleep(PATIENCE + PERIOD / 2);
-            drop(stop);
-        });
-        let shown = String::from_utf8(out).unwrap();
+        let (simulation, stopped) = mpsc::channel();
+        let mut out = Terminal { text: Vec::new(), simulation: Some(simulation) };
+        show(&Progress::default(), &stopped, &mut out);
+        let shown = String::from_utf8(out.text).unwrap();
         assert_eq!(shown, "\rreading manifests\r                 \r");
     }
 
