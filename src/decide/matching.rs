@@ -12,7 +12,7 @@ use crate::cluster::volumes::ModeSet;
 use crate::cluster::{Cluster, Key};
 use crate::decide::{Reason, Settings};
 use crate::objects::topology::Labels;
-use crate::objects::{Claim, Volume, claim, is_deleting, name, topology, volume};
+use crate::objects::{Claim, Volume, claim, class, is_deleting, name, topology, volume};
 
 /// Why a volume is not for a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,6 +164,19 @@ fn check_claim(key: &Key, wanted: &For) -> Result<(), Reason> {
         return Err(Reason::InvalidSelector { claim: key.clone() });
     }
     Ok(())
+}
+
+/// Whether the scheduler, not the controller, chooses among free volumes for the claim.
+///
+/// # Errors
+/// A failure, when the class does not say.
+pub fn delays_binding(cluster: &Cluster, claim: &Claim) -> Result<bool, Reason> {
+    let name = claim::class(claim);
+    match cluster.class(name).filter(|_| !name.is_empty()) {
+        None => Ok(false),
+        Some(class) => class::delays_binding(class)
+            .ok_or_else(|| Reason::ClassWithoutBindingMode { class: name.to_owned() }),
+    }
 }
 
 /// The volume that the controller gives to a claim: sets of access modes from the smallest on; within a set a

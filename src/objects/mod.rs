@@ -10,6 +10,7 @@ pub mod claim;
 pub mod class;
 pub mod pod;
 pub mod quantity;
+pub mod taint;
 pub mod topology;
 pub mod translation;
 pub mod volume;

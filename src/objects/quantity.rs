@@ -170,6 +170,28 @@ mod tests {
         assert_eq!(Amount::parse(text), None);
     }
 
+    #[rstest::rstest]
+    #[case("0", Some(0))]
+    #[case("10Gi", Some(10 << 30))]
+    #[case("1.5Ki", Some(1536))]
+    #[case("1.0001Ki", Some(1025))]
+    #[case("2G", Some(2_000_000_000))]
+    #[case("1e3", Some(1000))]
+    #[case("1E3", Some(1000))]
+    #[case("1E", Some(1_000_000_000_000_000_000))]
+    #[case("100m", Some(1))]
+    #[case("-1Mi", Some(-1_048_576))]
+    #[case(".5Ki", Some(512))]
+    #[case("", None)]
+    #[case("ten", None)]
+    #[case("1.2.3", None)]
+    #[case("5GiB", None)]
+    #[case("1e99", None)]
+    #[case("1.-5", None)]
+    fn whole_units(#[case] text: &str, #[case] expected: Option<i64>) {
+        assert_eq!(Amount::parse(text).map(Amount::value), expected);
+    }
+
     #[test]
     fn values_round_up() {
         assert_eq!(Amount::parse("1500m").map(Amount::value), Some(2));

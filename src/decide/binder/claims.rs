@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use crate::cluster::{Cluster, Key};
-use crate::decide::Reason;
 use crate::decide::reason::PodReason;
-use crate::objects::{Claim, Pod, claim, class, is_deleting, pod};
+use crate::decide::{Reason, matching};
+use crate::objects::{Claim, Pod, claim, is_deleting, pod};
 
 /// A claim and its key.
 pub type Used = (Key, Arc<Claim>);
@@ -50,7 +50,7 @@ pub fn sort(cluster: &Cluster, key: &Key, pod: &Pod) -> Result<PodClaims, Reason
         }
         if claim::is_fully_bound(claim) {
             claims.bound.push((claim_key, claim.clone()));
-        } else if claim::volume_name(claim).is_empty() && delays_binding(cluster, claim)? {
+        } else if claim::volume_name(claim).is_empty() && matching::delays_binding(cluster, claim)? {
             claims.delayed.push((claim_key, claim.clone()));
         } else {
             unbound = unbound.or(Some(claim_key));
@@ -59,14 +59,5 @@ pub fn sort(cluster: &Cluster, key: &Key, pod: &Pod) -> Result<PodClaims, Reason
     match unbound {
         Some(claim) => Err(Reason::Pod(PodReason::ClaimUnbound { pod: key.clone(), claim })),
         None => Ok(claims),
-    }
-}
-
-fn delays_binding(cluster: &Cluster, claim: &Claim) -> Result<bool, Reason> {
-    let name = claim::class(claim);
-    match cluster.class(name).filter(|_| !name.is_empty()) {
-        None => Ok(false),
-        Some(class) => class::delays_binding(class)
-            .ok_or_else(|| Reason::ClassWithoutBindingMode { class: name.to_owned() }),
     }
 }

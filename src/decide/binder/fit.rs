@@ -9,7 +9,7 @@ use crate::cluster::usage::{self, HostPort};
 use crate::cluster::{Cluster, Key};
 use crate::objects::pod::Resources;
 use crate::objects::quantity::Amount;
-use crate::objects::{Node, Pod, name, pod, topology};
+use crate::objects::{Node, Pod, name, pod, taint, topology};
 
 /// What a node does not offer, and what would cure it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,25 +65,20 @@ impl<'a> Wanted<'a> {
                 effect: "NoSchedule".to_owned(),
                 ..Taint::default()
             };
-            if !self.tolerations().iter().any(|t| tolerates(t, &cordon)) {
+            if !taint::is_tolerated(&cordon, self.tolerations()) {
                 return Err(Unfit::new(
                     "node(s) were unschedulable",
                     format!("kubectl uncordon {node_name}"),
                 ));
             }
         }
-        let taints = spec.and_then(|s| s.taints.as_deref()).unwrap_or_default();
-        let repelling =
-            taints.iter().filter(|taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute"));
-        for taint in repelling {
-            if !self.tolerations().iter().any(|t| tolerates(t, taint)) {
-                let taint =
-                    format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or_default(), taint.effect);
-                return Err(Unfit::new(
-                    "node(s) had untolerated taint(s)",
-                    format!("let the pod tolerate {taint}, or take the taint off node {node_name}"),
-                ));
-            }
+        if let Some(taint) = taint::untolerated(self.tolerations(), node, &["NoSchedule", "NoExecute"]) {
+            let taint =
+                format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or_default(), taint.effect);
+            return Err(Unfit::new(
+                "node(s) had untolerated taint(s)",
+                format!("let the pod tolerate {taint}, or take the taint off node {node_name}"),
+            ));
         }
         Ok(())
     }
@@ -149,26 +144,6 @@ impl<'a> Wanted<'a> {
 fn clashes(wanted: &HostPort, held: &HostPort) -> bool {
     let any = "0.0.0.0";
     wanted.0 == held.0 && wanted.2 == held.2 && (wanted.1 == held.1 || wanted.1 == any || held.1 == any)
-}
-
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
-    let effect = toleration.effect.as_deref().unwrap_or_default();
-    let key = toleration.key.as_deref().unwrap_or_default();
-    if !(effect.is_empty() || effect == taint.effect) || !(key.is_empty() || key == taint.key) {
-        return false;
-    }
-    match toleration.operator.as_deref().unwrap_or("Equal") {
-        "Exists" => true,
-        "Equal" | "" => {
-            !key.is_empty()
-                && toleration.value.as_deref().unwrap_or_default()
-                    == taint.value.as_deref().unwrap_or_default()
-        }
-        other => {
-            tracing::debug!(operator = other, "a toleration with an unknown operator tolerates nothing");
-            false
-        }
-    }
 }
 
 /// A `ReadWriteOncePod` claim of the pod that another pod already uses on some node.

@@ -51,16 +51,6 @@ fn set_pending(plan: &mut Plan, key: &Key, claim: &Arc<Claim>) {
     plan.write(&Object::Claim(claim.clone()), status);
 }
 
-/// Whether the scheduler, not the controller, chooses among free volumes for the claim.
-fn delays_binding(cluster: &Cluster, claim: &Claim) -> Result<bool, Reason> {
-    let name = claim::class(claim);
-    match cluster.class(name).filter(|_| !name.is_empty()) {
-        None => Ok(false),
-        Some(class) => class::delays_binding(class)
-            .ok_or_else(|| Reason::ClassWithoutBindingMode { class: name.to_owned() }),
-    }
-}
-
 /// The claim does not say which volume it wants.
 fn sync_unbound(
     cluster: &Cluster,
@@ -69,7 +59,7 @@ fn sync_unbound(
     claim: &Arc<Claim>,
     plan: &mut Plan,
 ) -> Reason {
-    let found = delays_binding(cluster, claim).and_then(|delayed| {
+    let found = matching::delays_binding(cluster, claim).and_then(|delayed| {
         matching::find(cluster, settings, key, claim, delayed).map(|volume| (delayed, volume))
     });
     let delayed = match found {

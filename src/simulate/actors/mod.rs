@@ -22,7 +22,6 @@ mod kubelet;
 mod perform;
 mod protection;
 mod provisioner;
-mod quantity;
 mod relation;
 mod room;
 mod routes;

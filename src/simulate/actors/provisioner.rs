@@ -7,9 +7,9 @@
 //! consumer the topology is the chosen node's, key by key as its `CSINode` lists them.
 
 use super::call::{Call, Kind, Name, Remark, Target};
-use super::quantity::bytes;
 use super::room::{self, Full};
 use super::world::{World, annotation, finalizers_without, has_finalizer};
+use crate::objects::quantity::Amount;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ fn provision(world: &World, request: &Request) -> Vec<Call> {
     let (target, driver) = (&request.target, request.driver);
     let size =
         request.claim.spec.as_ref().and_then(|s| s.resources.as_ref()?.requests.as_ref()?.get("storage"));
-    let Some((size, number)) = size.and_then(|q| Some((q.0.as_str(), bytes(&q.0)?))) else {
+    let Some((size, number)) = size.and_then(|q| Some((q.0.as_str(), Amount::parse(&q.0)?.value()))) else {
         return vec![failed(target.clone(), driver, "the claim requests no storage")];
     };
     let debit = match room::debit(world, driver, request.class, request.node, number) {

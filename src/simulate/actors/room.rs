@@ -4,9 +4,9 @@
 //! publishes none for the place, is never full. It answers to a CSI driver whose external-provisioner publishes capacity.
 
 use super::call::{Call, Kind, Name, Target};
-use super::quantity::bytes;
 use super::selector::matches_labels;
 use super::world::World;
+use crate::objects::quantity::Amount;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::json;
@@ -28,7 +28,7 @@ pub fn debit(
     driver: &str,
     class: &StorageClass,
     node: Option<&Node>,
-    size: i128,
+    size: i64,
 ) -> Result<Option<Call>, Full> {
     let tracked =
         world.csi_drivers.get(&Name::new("", driver)).and_then(|d| d.spec.storage_capacity) == Some(true);
@@ -38,8 +38,13 @@ pub fn debit(
     let class = class.metadata.name.clone().unwrap_or_default();
     for capacity in world.capacities_of_class.of(&class).filter_map(|name| world.capacities.get(name)) {
         let (Some(topology), Some(room)) = (&capacity.node_topology, &capacity.capacity) else { continue };
-        let Some(room) = bytes(&room.0).filter(|_| matches_labels(topology, labels)) else { continue };
-        let largest = capacity.maximum_volume_size.as_ref().and_then(|q| bytes(&q.0));
+        let Some(room) =
+            Amount::parse(&room.0).map(Amount::value).filter(|_| matches_labels(topology, labels))
+        else {
+            continue;
+        };
+        let largest =
+            capacity.maximum_volume_size.as_ref().and_then(|q| Amount::parse(&q.0)).map(Amount::value);
         let name = Name::of(&capacity.metadata);
         if room < size || largest.is_some_and(|largest| largest < size) {
             return Err(Full { capacity: format!("{}/{}", name.namespace, name.name) });

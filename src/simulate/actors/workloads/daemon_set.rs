@@ -5,9 +5,10 @@
 //! upstream's `daemon` controller.
 
 use super::{REVISION_HASH, count, create_pod, delete_pod, name_pod, pod_from, template_hash, update_status};
+use crate::objects::taint::untolerated;
 use crate::simulate::actors::call::{Call, Kind, Name, Target};
 use crate::simulate::actors::family::Tally;
-use crate::simulate::actors::selector::{selects_node, untolerated};
+use crate::simulate::actors::selector::selects_node;
 use crate::simulate::actors::world::{World, node_of, phase};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec, Toleration};
