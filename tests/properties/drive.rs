@@ -384,7 +384,10 @@ fn made_again(object: &Object, version: u64) -> Object {
     claim.metadata.annotations = None;
     claim.metadata.deletion_timestamp = None;
     claim.status = None;
-    claim.spec.as_mut().expect("a spec").volume_name = None;
+    // A malformed claim may have no spec; there is no volume to forget then.
+    if let Some(spec) = &mut claim.spec {
+        spec.volume_name = None;
+    }
     Object::from(claim)
 }
 
