@@ -322,48 +322,19 @@ impl Decider {
             .actions
             .iter()
             .any(|action| matches!(action, Action::Write(_) | Action::Read(_) | Action::Storage(_)));
+        let objects = self.objects(&plan.actions);
         for action in &plan.actions {
-            if let Action::Offer(volume) = action {
-                self.queue.push_offer(volume);
-            }
+            self.take_note(action);
         }
         let (actions, after) = split(plan.actions);
         if !remote {
             self.finish_operation(operation.as_ref(), true, now);
-            return self.perform_locally(actions, after, now);
-        }
-        let regarded = actions.iter().filter_map(|action| match action {
-            Action::Emit(event) => Some(&event.regarding),
-            Action::Write(_)
-            | Action::Storage(_)
-            | Action::Enqueue(_)
-            | Action::Offer(_)
-            | Action::Start(_)
-            | Action::Assume(..)
-            | Action::Forget(_)
-            | Action::Park(_)
-            | Action::Read(_) => None,
-        });
-        let objects: BTreeMap<Key, Object> = targets
-            .iter()
-            .chain(regarded)
-            .filter_map(|target| Some((target.clone(), self.cluster.object(target)?.clone())))
-            .collect();
-        for action in &actions {
-            match action {
-                Action::Write(write) => self.assume(write),
-                Action::Assume(pod, assumption) => {
-                    self.cluster.set_assumption(pod, Some(assumption.clone()));
-                }
-                Action::Emit(_)
-                | Action::Storage(_)
-                | Action::Enqueue(_)
-                | Action::Offer(_)
-                | Action::Start(_)
-                | Action::Forget(_)
-                | Action::Park(_)
-                | Action::Read(_) => {}
-            }
+            let events = actions.into_iter().filter_map(|action| match action {
+                Action::Emit(event) => Some(event),
+                _ => None,
+            });
+            self.events.extend(events);
+            return self.follow_up(after, now);
         }
         self.next_id += 1;
         self.counts.jobs += 1;
@@ -439,31 +410,38 @@ impl Decider {
         }
     }
 
+    /// The objects that are written, or that events are about, as they are before the plan.
+    fn objects(&self, actions: &[Action]) -> BTreeMap<Key, Object> {
+        let keys = actions.iter().filter_map(|action| match action {
+            Action::Write(write) => Some(write.target()),
+            Action::Emit(event) => Some(&event.regarding),
+            _ => None,
+        });
+        keys.filter_map(|key| Some((key.clone(), self.cluster.object(key)?.clone()))).collect()
+    }
+
+    /// Does what of an action takes effect here, before the API server knows of it.
+    fn take_note(&mut self, action: &Action) {
+        match action {
+            Action::Write(write) => self.assume(write),
+            Action::Assume(pod, assumption) => self.cluster.set_assumption(pod, Some(assumption.clone())),
+            Action::Offer(volume) => self.queue.push_offer(volume),
+            Action::Storage(_)
+            | Action::Emit(_)
+            | Action::Enqueue(_)
+            | Action::Start(_)
+            | Action::Forget(_)
+            | Action::Park(_)
+            | Action::Read(_) => {}
+        }
+    }
+
     fn assume(&mut self, write: &decide::Write) {
         let changed = || write.apply(self.cluster.object(write.target())?);
         if let Some(after) = write.created().or_else(changed) {
             let wakes = self.cluster.assume(after);
             self.wake(wakes);
         }
-    }
-
-    /// Does what needs no API server: events, and what follows.
-    fn perform_locally(&mut self, actions: Vec<Action>, after: Vec<Action>, now: Instant) -> Option<Job> {
-        for action in actions {
-            match action {
-                Action::Emit(event) => self.events.push(event),
-                Action::Assume(pod, assumption) => self.cluster.set_assumption(&pod, Some(assumption)),
-                Action::Write(_)
-                | Action::Storage(_)
-                | Action::Enqueue(_)
-                | Action::Offer(_)
-                | Action::Start(_)
-                | Action::Forget(_)
-                | Action::Park(_)
-                | Action::Read(_) => {}
-            }
-        }
-        self.follow_up(after, now)
     }
 
     /// Does what follows a plan whose writes are made.

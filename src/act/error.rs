@@ -54,10 +54,4 @@ impl Error {
     pub fn is_conflict(&self) -> bool {
         matches!(self, Error::Conflict { .. })
     }
-
-    /// Whether the object does not exist.
-    #[must_use]
-    pub fn is_not_found(&self) -> bool {
-        matches!(self, Error::Api { code: 404, .. })
-    }
 }
