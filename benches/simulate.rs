@@ -13,6 +13,10 @@ use serde_json::{Value, json};
 
 const NODES: usize = 100;
 
+/// The same as the program's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How much time this thread has spent on a CPU, where the system tells; the simulation runs on one thread.
 fn cpu_time(start: Instant) -> Duration {
     let spent = std::fs::read_to_string("/proc/thread-self/schedstat").ok();

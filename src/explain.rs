@@ -4,6 +4,7 @@
 //! that could have been meant, what does not fit; a pod's are those of its claims and of the nodes.
 
 use crate::cluster::{Cluster, Key};
+use crate::decide::binder::fit::Wanted;
 use crate::decide::binder::place;
 use crate::decide::matching::{self, For, Mismatch};
 use crate::decide::reason::PodReason;
@@ -84,9 +85,9 @@ pub fn pod(cluster: &Cluster, settings: &Settings, key: &Key) -> Vec<Reason> {
     if cluster.nodes().next().is_none() {
         return vec![Reason::Pod(PodReason::NoNodes { pod: key.clone() })];
     }
-    match place::survey(cluster, settings, key, found) {
+    match place::survey(cluster, settings, key, &Wanted::of(cluster, key, found)) {
         Ok(survey) if survey.fitting.is_empty() => {
-            survey.unfit.into_iter().take(TOLD).map(Reason::Pod).collect()
+            survey.reasons(cluster, key).take(TOLD).map(Reason::Pod).collect()
         }
         Ok(_) => Vec::new(),
         Err(reason) => vec![reason],

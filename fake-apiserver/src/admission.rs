@@ -1,8 +1,8 @@
 //! Decides what a cluster's rules add to an object or refuse: the namespace must exist and live, volumes and
-//! claims get their protection, claims without a class the default one. Never validates fields. Answers to
+//! claims get their protection, claims without a class the default one, new nodes their taint. Never validates fields. Answers to
 //! `kubernetes/plugin/pkg/admission`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::object::{at, map_mut, metadata_mut, strings, text};
 use crate::routes::Target;
@@ -20,6 +20,9 @@ const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 pub(crate) fn on_create(server: &Server, store: &Store, target: &Target, value: &mut Value) -> Result<()> {
     check_namespace(store, target, value)?;
     protect(server, target, value);
+    if target.kind.kind == "Node" {
+        taint_new_node(value);
+    }
     if server.options.plugins.default_class && target.kind.kind == "PersistentVolumeClaim" {
         default_class(store, value);
     }
@@ -35,9 +38,30 @@ pub(crate) fn on_import(server: &Server, store: &Store, target: &Target, value: 
         return;
     }
     protect(server, target, value);
+    if target.kind.kind == "Node" && says_not_ready(value) {
+        taint_new_node(value);
+    }
     if server.options.plugins.default_class && target.kind.kind == "PersistentVolumeClaim" {
         default_class(store, value);
     }
+}
+
+/// A new node is tainted until something finds it ready.
+fn taint_new_node(value: &mut Value) {
+    let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+    let taints = map_mut(value, "spec").entry("taints").or_insert_with(|| json!([]));
+    if let Value::Array(taints) = taints
+        && !taints.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"])
+    {
+        taints.push(taint);
+    }
+}
+
+/// An imported node has been looked at already: it counts as ready unless it says otherwise.
+fn says_not_ready(node: &Value) -> bool {
+    let conditions = at(node, &["status", "conditions"]).and_then(Value::as_array);
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Ready" && condition["status"] != "True")
 }
 
 pub(crate) fn on_delete(target: &Target) -> Result<()> {
@@ -60,7 +84,7 @@ fn check_namespace(store: &Store, target: &Target, value: &Value) -> Result<()> 
         let object = text(value, &["metadata", "name"]);
         let mut refusal = Status::forbidden(&target.kind.group, &target.kind.plural, object, &why);
         if let Some(details) = &mut refusal.details {
-            details["causes"] = serde_json::json!([{
+            details["causes"] = json!([{
                 "reason": "NamespaceTerminating", "message": format!("namespace {name} is being terminated"),
                 "field": "metadata.namespace",
             }]);

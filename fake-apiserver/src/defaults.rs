@@ -109,7 +109,6 @@ pub(crate) fn reset_status(kind: &Kind, value: &mut Value, now: &str) {
         }
         ("", "Node") => {
             // A node is created by its kubelet, which says at once what it is: the status counts.
-            pods::taint_new_node(value);
             node_status(value);
             return;
         }

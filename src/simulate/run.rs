@@ -183,7 +183,7 @@ async fn run(input: Input, progress: &Progress) -> Result<Report, Error> {
         now: now.clone(),
         ids: Ids::Seeded(1),
         admission: Admission::Full,
-        history: BUFFER,
+        history: 1000,
         watch_buffer: BUFFER,
         ..fake_apiserver::Options::default()
     });

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{default_in, items, map, volumes};
-use crate::object::{as_map_mut, map_mut};
+use crate::object::as_map_mut;
 use crate::quantity::Quantity;
 
 pub(super) fn pod(value: &mut Value) {
@@ -127,17 +127,6 @@ fn tolerate_lost_nodes(spec: &mut Value) {
                 tolerations.push(toleration);
             }
         }
-    }
-}
-
-/// A new node is tainted until something finds it ready.
-pub(super) fn taint_new_node(value: &mut Value) {
-    let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
-    let taints = map_mut(value, "spec").entry("taints").or_insert_with(|| json!([]));
-    if let Value::Array(taints) = taints
-        && !taints.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"])
-    {
-        taints.push(taint);
     }
 }
 

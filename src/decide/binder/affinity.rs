@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::PodAffinityTerm;
 
-use super::fit::Unfit;
+use super::unfit::Unfit;
 use crate::cluster::{Cluster, Key};
 use crate::objects::topology::{self, Labels};
 use crate::objects::{Node, Pod, namespace};
@@ -89,13 +89,12 @@ impl Near {
     ///
     /// # Errors
     /// What forbids it.
-    pub fn allows(&self, node: &Node) -> Result<(), Unfit> {
-        let unfit = |why: &str| Err(Unfit { why: why.to_owned(), fix: None });
+    pub fn allows(&self, node: &Node) -> Result<(), Unfit<'static>> {
         for (key, places, is_first) in &self.wanted {
             let here = place(node, key);
             let satisfied = here.is_some_and(|here| *is_first || places.contains(&here));
             if !satisfied {
-                return unfit("node(s) didn't match pod affinity rules");
+                return Err(Unfit::PodAffinity);
             }
         }
         let stands_in = |places: &BTreeSet<Place>| {
@@ -104,10 +103,10 @@ impl Near {
             })
         };
         if stands_in(&self.avoided) {
-            return unfit("node(s) didn't match pod anti-affinity rules");
+            return Err(Unfit::PodAntiAffinity);
         }
         if stands_in(&self.forbidden) {
-            return unfit("node(s) didn't satisfy existing pods anti-affinity rules");
+            return Err(Unfit::ExistingAntiAffinity);
         }
         Ok(())
     }

@@ -5,26 +5,12 @@
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
+use super::unfit::Unfit;
 use crate::cluster::usage::{self, HostPort};
 use crate::cluster::{Cluster, Key};
 use crate::objects::pod::Resources;
 use crate::objects::quantity::Amount;
 use crate::objects::{Node, Pod, name, pod, taint, topology};
-
-/// What a node does not offer, and what would cure it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
-    /// What, in upstream's words.
-    pub why: String,
-    /// What would cure it.
-    pub fix: Option<String>,
-}
-
-impl Unfit {
-    pub(super) fn new(why: impl Into<String>, fix: impl Into<String>) -> Self {
-        Unfit { why: why.into(), fix: Some(fix.into()) }
-    }
-}
 
 /// What a pod asks of every node; computed once for all of them.
 #[derive(Debug)]
@@ -32,32 +18,44 @@ pub struct Wanted<'a> {
     pod: &'a Pod,
     requests: Resources,
     ports: Vec<HostPort>,
+    /// A claim for one pod alone, and the other pod that has it.
+    exclusive: Option<(Key, Key)>,
 }
 
 impl<'a> Wanted<'a> {
     /// What the pod asks.
     #[must_use]
-    pub fn of(pod: &'a Pod) -> Self {
-        Wanted { pod, requests: pod::requests(pod), ports: usage::host_ports(pod) }
+    pub fn of(cluster: &Cluster, key: &Key, pod: &'a Pod) -> Self {
+        let exclusive = exclusive_claim_in_use(cluster, key, pod);
+        Wanted { pod, requests: pod::requests(pod), ports: usage::host_ports(pod), exclusive }
+    }
+
+    /// The pod.
+    #[must_use]
+    pub fn pod(&self) -> &'a Pod {
+        self.pod
     }
 
     /// Whether the node offers it.
     ///
     /// # Errors
     /// The first thing that it does not offer.
-    pub fn fits(&self, cluster: &Cluster, node: &Node) -> Result<(), Unfit> {
+    pub fn fits<'s>(&'s self, cluster: &'s Cluster, node: &'s Node) -> Result<(), Unfit<'s>> {
         self.tolerates(node)?;
         self.matches(node)?;
         self.ports_free(cluster, node)?;
-        self.resources_free(cluster, node)
+        self.resources_free(cluster, node)?;
+        match &self.exclusive {
+            Some((claim, holder)) => Err(Unfit::ClaimInUse { claim, holder }),
+            None => Ok(()),
+        }
     }
 
     fn tolerations(&self) -> &[Toleration] {
         self.pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default()
     }
 
-    fn tolerates(&self, node: &Node) -> Result<(), Unfit> {
-        let node_name = name(&node.metadata);
+    fn tolerates<'s>(&self, node: &'s Node) -> Result<(), Unfit<'s>> {
         let spec = node.spec.as_ref();
         if spec.and_then(|s| s.unschedulable) == Some(true) {
             let cordon = Taint {
@@ -66,75 +64,58 @@ impl<'a> Wanted<'a> {
                 ..Taint::default()
             };
             if !taint::is_tolerated(&cordon, self.tolerations()) {
-                return Err(Unfit::new(
-                    "node(s) were unschedulable",
-                    format!("kubectl uncordon {node_name}"),
-                ));
+                return Err(Unfit::Unschedulable);
             }
         }
-        if let Some(taint) = taint::untolerated(self.tolerations(), node, &["NoSchedule", "NoExecute"]) {
-            let taint =
-                format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or_default(), taint.effect);
-            return Err(Unfit::new(
-                "node(s) had untolerated taint(s)",
-                format!("let the pod tolerate {taint}, or take the taint off node {node_name}"),
-            ));
+        match taint::untolerated(self.tolerations(), node, &["NoSchedule", "NoExecute"]) {
+            Some(taint) => Err(Unfit::Taint(taint)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    fn matches(&self, node: &Node) -> Result<(), Unfit> {
+    fn matches(&self, node: &Node) -> Result<(), Unfit<'a>> {
         let Some(spec) = &self.pod.spec else { return Ok(()) };
-        let (node_name, labels) = (name(&node.metadata), node.metadata.labels.as_ref());
+        let labels = node.metadata.labels.as_ref();
         let has = |key: &String, value: &String| labels.and_then(|l| l.get(key)) == Some(value);
         let missing = spec.node_selector.iter().flatten().find(|(key, value)| !has(key, value));
-        let why = "node(s) didn't match Pod's node affinity/selector";
         if let Some((key, value)) = missing {
-            return Err(Unfit::new(why, format!("label node {node_name} with {key}={value}")));
+            return Err(Unfit::Label { key, value });
         }
         let affinity = spec.affinity.as_ref().and_then(|a| a.node_affinity.as_ref());
         let required = affinity.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
+        let node_name = name(&node.metadata);
         if required.is_some_and(|selector| !topology::node_selector_matches(selector, node_name, labels)) {
-            return Err(Unfit { why: why.to_owned(), fix: None });
+            return Err(Unfit::Affinity);
         }
         Ok(())
     }
 
-    fn ports_free(&self, cluster: &Cluster, node: &Node) -> Result<(), Unfit> {
-        let Some(in_use) = cluster.in_use(name(&node.metadata)).filter(|_| !self.ports.is_empty()) else {
+    fn ports_free<'s>(&self, cluster: &'s Cluster, node: &Node) -> Result<(), Unfit<'s>> {
+        if self.ports.is_empty() {
             return Ok(());
-        };
+        }
+        let Some(in_use) = cluster.in_use(name(&node.metadata)) else { return Ok(()) };
         let clash = in_use.ports.iter().find(|(held, _)| self.ports.iter().any(|port| clashes(port, held)));
         match clash {
             None => Ok(()),
-            Some(((_, _, number), holder)) => Err(Unfit::new(
-                "node(s) didn't have free ports for the requested pod ports",
-                format!("host port {number} is held by pod {}", holder.path()),
-            )),
+            Some(((_, _, number), holder)) => Err(Unfit::Port { number: *number, holder }),
         }
     }
 
-    fn resources_free(&self, cluster: &Cluster, node: &Node) -> Result<(), Unfit> {
+    fn resources_free<'s>(&'s self, cluster: &Cluster, node: &Node) -> Result<(), Unfit<'s>> {
         let node_name = name(&node.metadata);
         let in_use = cluster.in_use(node_name);
         let offered = cluster.offers(node_name);
         let offers = |resource: &str| offered?.get(resource).copied();
         let pods = in_use.map_or(0, |in_use| in_use.pods.len());
         let pods = Amount::units(i64::try_from(pods).unwrap_or(i64::MAX));
-        let too_many = offers("pods").is_none_or(|limit| pods + Amount::units(1) > limit);
-        if too_many {
-            return Err(Unfit::new(
-                "Too many pods",
-                format!("raise status.allocatable.pods of node {node_name}"),
-            ));
+        if offers("pods").is_none_or(|limit| pods + Amount::units(1) > limit) {
+            return Err(Unfit::TooManyPods);
         }
         for (resource, wanted) in self.requests.iter().filter(|(_, wanted)| **wanted > Amount::ZERO) {
             let used = in_use.and_then(|in_use| in_use.requests.get(resource)).copied().unwrap_or_default();
             if offers(resource).unwrap_or_default() < used + *wanted {
-                return Err(Unfit::new(
-                    format!("Insufficient {resource}"),
-                    format!("request less {resource}, or free some on node {node_name}"),
-                ));
+                return Err(Unfit::Insufficient(resource));
             }
         }
         Ok(())
@@ -147,8 +128,7 @@ fn clashes(wanted: &HostPort, held: &HostPort) -> bool {
 }
 
 /// A `ReadWriteOncePod` claim of the pod that another pod already uses on some node.
-#[must_use]
-pub fn exclusive_claim_in_use(cluster: &Cluster, key: &Key, pod: &Pod) -> Option<(Key, Key)> {
+fn exclusive_claim_in_use(cluster: &Cluster, key: &Key, pod: &Pod) -> Option<(Key, Key)> {
     pod::claims(pod).find_map(|used| {
         let claim_key = Key::claim(key.namespace(), &used.claim);
         let claim = cluster.claim(&claim_key)?;

@@ -14,6 +14,7 @@ pub mod find;
 pub mod fit;
 pub mod place;
 pub mod score;
+pub mod unfit;
 
 use crate::cluster::{Cluster, Key};
 use crate::decide::reason::PodReason;

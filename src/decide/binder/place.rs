@@ -2,6 +2,7 @@
 //!
 //! Answers to upstream's scheduling cycle: `PreFilter`, `Filter`, `Score`, `Reserve` and the writes of `PreBind`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use super::affinity::Near;
 use super::capacity::Debits;
 use super::claims::{self, PodClaims};
 use super::find::{self, Failure, PodVolumes};
-use super::fit::{self, Wanted};
+use super::fit::Wanted;
+use super::unfit::Unfit;
 use super::{check, score};
 use crate::cluster::{Assumption, Cluster, Key, Object};
 use crate::decide::reason::PodReason;
@@ -17,52 +19,73 @@ use crate::decide::write::ClaimIdentity;
 use crate::decide::{Action, Event, Plan, Reason, Settings, Write};
 use crate::objects::{Node, Pod, annotations, claim, name, topology};
 
-/// Why each node does not fit, or what the pod gets on those that do.
-pub struct Survey {
-    /// The nodes that fit.
-    pub fitting: Vec<(String, PodVolumes)>,
-    /// The others, each with its reasons.
-    pub unfit: Vec<PodReason>,
+/// What looking at every node came to.
+pub struct Survey<'a> {
+    /// The nodes that fit, with what the pod's claims get there.
+    pub fitting: Vec<(&'a str, PodVolumes)>,
+    /// The others, each with what it does not offer; one with several conflicts is there several times.
+    pub unfit: Vec<(&'a Node, Unfit<'a>)>,
+    claims: PodClaims,
+}
+
+impl Survey<'_> {
+    /// The refusals as reasons.
+    pub fn reasons(&self, cluster: &Cluster, pod: &Key) -> impl Iterator<Item = PodReason> {
+        self.unfit.iter().map(|(node, unfit)| PodReason::Node {
+            pod: pod.clone(),
+            node: name(&node.metadata).to_owned(),
+            why: unfit.why().into_owned(),
+            fix: self.fix(cluster, node, unfit),
+        })
+    }
+
+    fn fix(&self, cluster: &Cluster, node: &Node, unfit: &Unfit) -> Option<String> {
+        if let Unfit::Volumes(conflict) = unfit {
+            fix_of(cluster, *conflict, node, &self.claims)
+        } else {
+            unfit.fix(name(&node.metadata))
+        }
+    }
+
+    /// How many nodes are refused for each reason, in upstream's form.
+    fn histogram(&self) -> String {
+        let mut counts: BTreeMap<Cow<str>, usize> = BTreeMap::new();
+        for (_, unfit) in &self.unfit {
+            *counts.entry(unfit.why()).or_default() += 1;
+        }
+        let mut parts: Vec<String> = counts.iter().map(|(why, count)| format!("{count} {why}")).collect();
+        parts.sort_unstable();
+        parts.join(", ")
+    }
 }
 
 /// Looks at every node.
 ///
 /// # Errors
 /// Why the pod can be on no node at all.
-pub fn survey(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Pod) -> Result<Survey, Reason> {
+pub fn survey<'a>(
+    cluster: &'a Cluster,
+    settings: &Settings,
+    key: &Key,
+    wanted: &'a Wanted,
+) -> Result<Survey<'a>, Reason> {
+    let pod = wanted.pod();
     let claims = claims::sort(cluster, key, pod)?;
-    let mut survey = Survey { fitting: Vec::new(), unfit: Vec::new() };
-    let (wanted, near, debits) = (Wanted::of(pod), Near::of(cluster, key, pod), Debits::of(cluster, key));
-    let exclusive = fit::exclusive_claim_in_use(cluster, key, pod);
-    for node in cluster.nodes() {
-        let unfit = |why: String, fix: Option<String>| PodReason::Node {
-            pod: key.clone(),
-            node: name(&node.metadata).to_owned(),
-            why,
-            fix,
-        };
-        if let Err(fit::Unfit { why, fix }) = wanted.fits(cluster, node) {
-            survey.unfit.push(unfit(why, fix));
+    let (near, debits) = (Near::of(cluster, key, pod), Debits::of(cluster, key));
+    let mut survey = Survey { fitting: Vec::new(), unfit: Vec::new(), claims };
+    for node in cluster.nodes().map(AsRef::as_ref) {
+        if let Err(unfit) = wanted.fits(cluster, node) {
+            survey.unfit.push((node, unfit));
             continue;
         }
-        if let Some((claim, holder)) = &exclusive {
-            let why = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
-            let fix = format!("claim {} is used by pod {}", claim.path(), holder.path());
-            survey.unfit.push(unfit(why.to_owned(), Some(fix)));
-            continue;
-        }
-        match find::find(cluster, settings, &claims, node, &debits) {
+        match find::find(cluster, settings, &survey.claims, node, &debits) {
             Ok(volumes) => match near.allows(node) {
-                Ok(()) => survey.fitting.push((name(&node.metadata).to_owned(), volumes)),
-                Err(fit::Unfit { why, fix }) => survey.unfit.push(unfit(why, fix)),
+                Ok(()) => survey.fitting.push((name(&node.metadata), volumes)),
+                Err(unfit) => survey.unfit.push((node, unfit)),
             },
             Err(Failure::Claim(reason)) => return Err(reason),
             Err(Failure::Conflicts(conflicts)) => {
-                for conflict in conflicts {
-                    survey
-                        .unfit
-                        .push(unfit(conflict.as_str().to_owned(), fix_of(cluster, conflict, node, &claims)));
-                }
+                survey.unfit.extend(conflicts.into_iter().map(|conflict| (node, Unfit::Volumes(conflict))));
             }
         }
     }
@@ -133,7 +156,8 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
         let message = reason.to_string();
         return unschedulable(key, pod, reason, message);
     }
-    let survey = match survey(cluster, settings, key, pod) {
+    let wanted = Wanted::of(cluster, key, pod);
+    let survey = match survey(cluster, settings, key, &wanted) {
         Ok(survey) => survey,
         Err(reason) => {
             let message = format!("0/{nodes} nodes are available: {reason}.");
@@ -141,27 +165,15 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
             return refused(key, pod, reason, message);
         }
     };
-    let best = survey.fitting.into_iter().min_by_key(|(node, volumes)| score::rank(cluster, node, volumes));
+    let best = survey.fitting.iter().min_by_key(|(node, volumes)| score::rank(cluster, node, volumes));
     if let Some((node, volumes)) = best {
-        return reserve(cluster, key, pod, &node, &volumes);
+        return reserve(cluster, key, pod, node, volumes);
     }
-    let message = format!("0/{nodes} nodes are available: {}.", histogram(&survey.unfit));
-    // One of the nodes stands for all; `survey` has the others.
-    let reason = survey.unfit.into_iter().next().unwrap_or(PodReason::NoNodes { pod: key.clone() });
+    let message = format!("0/{nodes} nodes are available: {}.", survey.histogram());
+    // One of the nodes stands for all; `explain` has the others.
+    let first = survey.reasons(cluster, key).next();
+    let reason = first.unwrap_or(PodReason::NoNodes { pod: key.clone() });
     unschedulable(key, pod, Reason::Pod(reason), message)
-}
-
-/// How many nodes are refused for each reason, in upstream's form.
-fn histogram(unfit: &[PodReason]) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for reason in unfit {
-        if let PodReason::Node { why, .. } = reason {
-            *counts.entry(why).or_default() += 1;
-        }
-    }
-    let mut parts: Vec<String> = counts.iter().map(|(why, count)| format!("{count} {why}")).collect();
-    parts.sort_unstable();
-    parts.join(", ")
 }
 
 /// No node will do as things are.

@@ -9,8 +9,8 @@ use crate::objects::quantity::Amount;
 
 /// A node's rank; the least is the best.
 #[must_use]
-pub fn rank(cluster: &Cluster, node: &str, volumes: &PodVolumes) -> (bool, Amount, usize, String) {
+pub fn rank<'a>(cluster: &Cluster, node: &'a str, volumes: &PodVolumes) -> (bool, Amount, usize, &'a str) {
     let pods = cluster.in_use(node).map_or(0, |in_use| in_use.pods.len());
     // A volume that exists is better than one that has to be made.
-    (!volumes.provisions.is_empty(), volumes.waste, pods, node.to_owned())
+    (!volumes.provisions.is_empty(), volumes.waste, pods, node)
 }
