@@ -33,10 +33,17 @@ impl ModeSet {
     }
 }
 
-/// A node label, or none, that a volume is pinned to.
-type Pin = Option<(String, String)>;
 /// Volumes by capacity and name.
 type Sized = BTreeSet<(Amount, Key)>;
+
+/// The free volumes of one class, volume mode and set of access modes.
+#[derive(Clone, Debug, Default)]
+pub struct Shelf {
+    /// Those that are pinned to no label.
+    anywhere: Sized,
+    /// The others, by the label that they are pinned to and each value that will do.
+    pinned: BTreeMap<String, BTreeMap<String, Sized>>,
+}
 
 /// Class and volume mode.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,14 +55,7 @@ struct Group {
 /// The index.
 #[derive(Clone, Debug, Default)]
 pub struct FreeVolumes {
-    groups: BTreeMap<Group, BTreeMap<ModeSet, BTreeMap<Pin, Sized>>>,
-}
-
-fn pins(volume: &Volume) -> Vec<Pin> {
-    match topology::pin(volume) {
-        None => vec![None],
-        Some((key, values)) => values.iter().map(|value| Some((key.to_owned(), value.clone()))).collect(),
-    }
+    groups: BTreeMap<Group, BTreeMap<ModeSet, Shelf>>,
 }
 
 /// Whether the volume may be given to a claim that did not ask for it by name.
@@ -66,70 +66,61 @@ pub fn is_free(volume: &Volume) -> bool {
         && !is_deleting(&volume.metadata)
 }
 
-impl FreeVolumes {
-    /// Adds a volume, if it is free.
-    pub fn add(&mut self, key: &Key, volume: &Volume) {
-        if !is_free(volume) {
+impl Shelf {
+    fn add(&mut self, key: &Key, volume: &Volume) {
+        let entry = (volume::capacity(volume), key.clone());
+        let Some((label, values)) = topology::pin(volume) else {
+            self.anywhere.insert(entry);
             return;
-        }
-        let sets = self.groups.entry(Self::group(volume)).or_default();
-        let by_pin = sets.entry(ModeSet::new(volume::access_modes(volume))).or_default();
-        for pin in pins(volume) {
-            by_pin.entry(pin).or_default().insert((volume::capacity(volume), key.clone()));
+        };
+        let by_value = self.pinned.entry(label.to_owned()).or_default();
+        for value in values {
+            by_value.entry(value.clone()).or_default().insert(entry.clone());
         }
     }
 
-    /// Takes a volume out, as it was when it was added.
-    pub fn remove(&mut self, key: &Key, volume: &Volume) {
-        let group = Self::group(volume);
-        let Some(sets) = self.groups.get_mut(&group) else { return };
-        let set = ModeSet::new(volume::access_modes(volume));
-        if let Some(by_pin) = sets.get_mut(&set) {
-            for pin in pins(volume) {
-                if let Some(volumes) = by_pin.get_mut(&pin) {
-                    volumes.remove(&(volume::capacity(volume), key.clone()));
-                    if volumes.is_empty() {
-                        by_pin.remove(&pin);
-                    }
+    fn remove(&mut self, key: &Key, volume: &Volume) {
+        let entry = (volume::capacity(volume), key.clone());
+        let Some((label, values)) = topology::pin(volume) else {
+            self.anywhere.remove(&entry);
+            return;
+        };
+        let Some(by_value) = self.pinned.get_mut(label) else { return };
+        for value in values {
+            if let Some(volumes) = by_value.get_mut(value) {
+                volumes.remove(&entry);
+                if volumes.is_empty() {
+                    by_value.remove(value);
                 }
             }
-            if by_pin.is_empty() {
-                sets.remove(&set);
+        }
+        if by_value.is_empty() {
+            self.pinned.remove(label);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.anywhere.is_empty() && self.pinned.is_empty()
+    }
+
+    /// The volumes that a node with these labels may reach; all of them without a node.
+    fn reachable(&self, node: Option<&Labels>) -> Vec<&Sized> {
+        let mut runs = vec![&self.anywhere];
+        for (label, by_value) in &self.pinned {
+            match node {
+                None => runs.extend(by_value.values()),
+                Some(labels) => runs.extend(labels.get(label).and_then(|value| by_value.get(value))),
             }
         }
-        if sets.is_empty() {
-            self.groups.remove(&group);
-        }
+        runs
     }
 
-    fn group(volume: &Volume) -> Group {
-        Group { class: volume::class(volume).to_owned(), mode: volume::mode(volume).to_owned() }
-    }
-
-    /// The sets of access modes among the free volumes of a class and mode that offer `wanted`, smallest first.
-    pub fn sets(&self, class: &str, mode: &str, wanted: &[String]) -> impl Iterator<Item = &ModeSet> {
-        let group = Group { class: class.to_owned(), mode: mode.to_owned() };
-        let sets = self.groups.get(&group);
-        sets.into_iter().flatten().map(|(set, _)| set).filter(move |set| set.offers(wanted))
-    }
-
-    /// The free volumes of a class, mode and set of access modes that hold at least `least`, smallest first and
-    /// by name among equals. With a node's labels, only those that are not pinned elsewhere.
-    pub fn at_least<'a>(
-        &'a self,
-        class: &str,
-        mode: &str,
-        set: &ModeSet,
-        least: Amount,
-        node: Option<&'a Labels>,
-    ) -> impl Iterator<Item = &'a Key> + 'a {
-        let group = Group { class: class.to_owned(), mode: mode.to_owned() };
-        let by_pin = self.groups.get(&group).and_then(|sets| sets.get(set));
-        let mut runs: Vec<_> = by_pin
-            .into_iter()
-            .flat_map(|by_pin| reachable(by_pin, node))
-            .map(|volumes| volumes.range((least, Key::volume(""))..).peekable())
-            .collect();
+    /// The volumes that hold at least `least`, smallest first and by name among equals. With a node's labels, only
+    /// those that are not pinned elsewhere.
+    pub fn at_least(&self, least: Amount, node: Option<&Labels>) -> impl Iterator<Item = &Key> + use<'_> {
+        let runs = self.reachable(node).into_iter();
+        let mut runs: Vec<_> =
+            runs.map(|volumes| volumes.range((least, Key::volume(""))..).peekable()).collect();
         let mut given: Option<&(Amount, Key)> = None;
         std::iter::from_fn(move || {
             loop {
@@ -149,9 +140,46 @@ impl FreeVolumes {
     }
 }
 
-/// The runs of volumes that a node with these labels may reach; all of them without a node.
-fn reachable<'a>(by_pin: &'a BTreeMap<Pin, Sized>, node: Option<&Labels>) -> Vec<&'a Sized> {
-    let Some(labels) = node else { return by_pin.values().collect() };
-    let pinned = labels.iter().filter_map(|(k, v)| by_pin.get(&Some((k.clone(), v.clone()))));
-    by_pin.get(&None).into_iter().chain(pinned).collect()
+impl FreeVolumes {
+    /// Adds a volume, if it is free.
+    pub fn add(&mut self, key: &Key, volume: &Volume) {
+        if !is_free(volume) {
+            return;
+        }
+        let shelves = self.groups.entry(Self::group(volume)).or_default();
+        shelves.entry(ModeSet::new(volume::access_modes(volume))).or_default().add(key, volume);
+    }
+
+    /// Takes a volume out, as it was when it was added.
+    pub fn remove(&mut self, key: &Key, volume: &Volume) {
+        let group = Self::group(volume);
+        let Some(shelves) = self.groups.get_mut(&group) else { return };
+        let set = ModeSet::new(volume::access_modes(volume));
+        if let Some(shelf) = shelves.get_mut(&set) {
+            shelf.remove(key, volume);
+            if shelf.is_empty() {
+                shelves.remove(&set);
+            }
+        }
+        if shelves.is_empty() {
+            self.groups.remove(&group);
+        }
+    }
+
+    fn group(volume: &Volume) -> Group {
+        Group { class: volume::class(volume).to_owned(), mode: volume::mode(volume).to_owned() }
+    }
+
+    /// The free volumes of a class and mode, by their set of access modes: the sets that offer `wanted`, smallest
+    /// first.
+    pub fn offering<'a>(
+        &'a self,
+        class: &str,
+        mode: &str,
+        wanted: &'a [String],
+    ) -> impl Iterator<Item = (&'a ModeSet, &'a Shelf)> + use<'a> {
+        let group = Group { class: class.to_owned(), mode: mode.to_owned() };
+        let shelves = self.groups.get(&group);
+        shelves.into_iter().flatten().filter(move |(set, _)| set.offers(wanted))
+    }
 }

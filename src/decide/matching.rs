@@ -8,9 +8,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::cluster::volumes::ModeSet;
+use crate::cluster::volumes::{ModeSet, Shelf};
 use crate::cluster::{Cluster, Key};
 use crate::decide::{Reason, Settings};
+use crate::objects::quantity::Amount;
 use crate::objects::topology::Labels;
 use crate::objects::{Claim, Volume, claim, class, is_deleting, name, topology, volume};
 
@@ -208,13 +209,13 @@ pub fn find<'a>(
     if delayed {
         return Ok(first.map(|(_, volume)| volume));
     }
-    for set in cluster.free_volumes().sets(class, mode, modes) {
+    for (set, shelf) in cluster.free_volumes().offering(class, mode, modes) {
         if let Some((reserved_set, volume)) = first
             && reserved_set <= set
         {
             return Ok(Some(volume));
         }
-        let candidates = cluster.free_volumes().at_least(class, mode, set, claim::requested(claim), None);
+        let candidates = shelf.at_least(claim::requested(claim), None);
         let best =
             candidates.filter_map(|key| cluster.volume(key)).find(|volume| judge(volume, &wanted).is_ok());
         if best.is_some() {
@@ -224,49 +225,77 @@ pub fn find<'a>(
     Ok(first.map(|(_, volume)| volume))
 }
 
-/// The volume that the scheduler gives to a claim on a node: one that is reserved for the claim, if the node
-/// reaches it, else the smallest free one that fits and is not in `excluded`, by name among equals.
-///
-/// # Errors
-/// A failure, when no volume may be looked for at all.
-pub fn find_on_node<'a>(
+/// A search for a claim's volume on one node after the other; what is the same for all of them is looked up once.
+#[derive(Debug)]
+pub struct NodeSearch<'a> {
     cluster: &'a Cluster,
-    key: &Key,
-    wanted: &For,
-    excluded: &BTreeSet<Key>,
-) -> Result<Option<&'a Arc<Volume>>, Reason> {
-    check_claim(key, wanted)?;
-    let claim = wanted.claim;
-    let labels = wanted.node.and_then(|(_, labels)| labels);
-    let empty = Labels::new();
-    let labels = wanted.node.is_some().then(|| labels.unwrap_or(&empty));
-    let (class, mode, modes) = (claim::class(claim), claim::mode(claim), claim::access_modes(claim));
-    let reserved = cluster.volumes_for(key).find(|(key, volume)| {
-        !excluded.contains(*key)
-            && volume::class(volume) == class
-            && volume::is_for(volume, claim)
-            && judge_always(volume, wanted).is_ok()
-    });
-    if let Some((_, volume)) = reserved {
-        // A reserved volume out of the node's reach means no match at all, not another volume.
-        return Ok(judge(volume, wanted).is_ok().then_some(volume));
+    wanted: For<'a>,
+    least: Amount,
+    /// The volumes that are reserved for the claim.
+    reserved: Vec<(&'a Key, &'a Arc<Volume>)>,
+    /// The free ones of its class and volume mode that offer its access modes.
+    free: Vec<&'a Shelf>,
+}
+
+impl<'a> NodeSearch<'a> {
+    /// Prepares the search.
+    ///
+    /// # Errors
+    /// A failure, when no volume may be looked for at all.
+    pub fn new(
+        cluster: &'a Cluster,
+        settings: &Settings,
+        key: &'a Key,
+        claim: &'a Claim,
+    ) -> Result<Self, Reason> {
+        let wanted = For { claim, node: None, attributes_class: settings.volume_attributes_class };
+        check_claim(key, &wanted)?;
+        let (class, mode, modes) = (claim::class(claim), claim::mode(claim), claim::access_modes(claim));
+        let reserved = cluster.volumes_for(key).filter(|(_, volume)| {
+            volume::class(volume) == class
+                && volume::is_for(volume, claim)
+                && judge_always(volume, &wanted).is_ok()
+        });
+        let reserved = reserved.collect();
+        let free = cluster.free_volumes().offering(class, mode, modes).map(|(_, shelf)| shelf).collect();
+        Ok(NodeSearch { cluster, wanted, least: claim::requested(claim), reserved, free })
     }
-    let free = cluster.free_volumes();
-    let mut best: Option<&Arc<Volume>> = None;
-    for set in free.sets(class, mode, modes) {
-        let candidates = free.at_least(class, mode, set, claim::requested(claim), labels);
-        let found = candidates
-            .filter(|key| !excluded.contains(*key))
-            .filter_map(|key| cluster.volume(key))
-            .find(|volume| judge(volume, wanted).is_ok());
-        let rank = |v: &Arc<Volume>| (volume::capacity(v), name(&v.metadata).to_owned());
-        if let Some(found) = found
-            && best.is_none_or(|best| rank(found) < rank(best))
-        {
-            best = Some(found);
+
+    /// The volume that the scheduler gives to the claim on a node: one that is reserved for the claim, if the node
+    /// reaches it, else the smallest free one that fits and is not in `excluded`, by name among equals.
+    #[must_use]
+    pub fn on_node(
+        &self,
+        node: (&str, Option<&Labels>),
+        excluded: &BTreeSet<Key>,
+    ) -> Option<&'a Arc<Volume>> {
+        let wanted = For { node: Some(node), ..self.wanted };
+        if let Some((_, volume)) = self.reserved.iter().find(|(key, _)| !excluded.contains(*key)) {
+            // A reserved volume out of the node's reach means no match at all, not another volume.
+            return judge(volume, &wanted).is_ok().then_some(*volume);
         }
+        let empty = Labels::new();
+        let labels = node.1.unwrap_or(&empty);
+        let mut best: Option<&'a Arc<Volume>> = None;
+        for shelf in &self.free {
+            let found = shelf
+                .at_least(self.least, Some(labels))
+                .filter(|key| !excluded.contains(*key))
+                .filter_map(|key| self.cluster.volume(key))
+                .find(|volume| judge(volume, &wanted).is_ok());
+            if let Some(found) = found
+                && best.is_none_or(|best| rank(found) < rank(best))
+            {
+                best = Some(found);
+            }
+        }
+        best
     }
-    Ok(best)
+}
+
+/// The least is the best: a small volume before a large one, by name among equals.
+fn rank(volume: &Volume) -> (Amount, &str) {
+    (volume::capacity(volume), name(&volume.metadata))
 }
 
 /// Whether a volume that the claim names satisfies it; the message is upstream's.

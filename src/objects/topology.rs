@@ -58,13 +58,13 @@ pub fn selector_matches(selector: &LabelSelector, labels: Option<&Labels>) -> Op
 }
 
 /// Whether all requirements of a term hold, each for the value that `value` finds under its key.
-fn all_hold(
+fn all_hold<'a>(
     requirements: Option<&[NodeSelectorRequirement]>,
-    value: impl Fn(&str) -> Option<String>,
+    value: impl Fn(&str) -> Option<&'a str>,
 ) -> bool {
     requirements.unwrap_or_default().iter().all(|requirement| {
         let values = requirement.values.as_deref().unwrap_or_default();
-        holds(value(&requirement.key).as_deref(), &requirement.operator, values) == Some(true)
+        holds(value(&requirement.key), &requirement.operator, values) == Some(true)
     })
 }
 
@@ -76,8 +76,8 @@ pub fn term_matches(term: &NodeSelectorTerm, node_name: &str, labels: Option<&La
     if expressions.is_none_or(<[_]>::is_empty) && fields.is_none_or(<[_]>::is_empty) {
         return false;
     }
-    all_hold(expressions, |key| labels.and_then(|labels| labels.get(key)).cloned())
-        && all_hold(fields, |key| (key == "metadata.name").then(|| node_name.to_owned()))
+    all_hold(expressions, |key| labels.and_then(|labels| labels.get(key)).map(String::as_str))
+        && all_hold(fields, |key| (key == "metadata.name").then_some(node_name))
 }
 
 /// Whether a node selector matches: any of its terms does.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use pvbind::cluster::{Cluster, Key};
-use pvbind::decide::matching::{self, For};
+use pvbind::decide::matching::{self, NodeSearch};
 use pvbind::decide::{Reason, Settings};
 use pvbind::objects::topology;
 use pvbind::objects::{Claim, Node, Volume, claim, is_deleting, name, volume};
@@ -122,8 +122,8 @@ fn on_every_node(world: &World, excluded: &BTreeSet<Key>) {
     for (key, claim) in claims {
         for node in cluster.nodes() {
             let labels = node.metadata.labels.as_ref();
-            let wanted = For { claim, node: Some((name(&node.metadata), labels)), attributes_class: true };
-            let found = matching::find_on_node(&cluster, &key, &wanted, excluded);
+            let search = NodeSearch::new(&cluster, &Settings::default(), &key, claim);
+            let found = search.map(|search| search.on_node((name(&node.metadata), labels), excluded));
             let asked = Asked { claim, node: Some(node), excluded, delayed: true, attributes_class: true };
             let walked = if is_refused(claim, true) {
                 Err(())

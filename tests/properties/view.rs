@@ -46,12 +46,12 @@ fn keys_of<'a, T>(pairs: impl Iterator<Item = (&'a Key, T)>) -> Vec<&'a Key> {
 /// The indexes of free volumes and of waiting claims.
 fn groups(cluster: &Cluster, class: &str, mode: &str, lines: &mut Vec<String>) {
     let free = cluster.free_volumes();
-    for set in free.sets(class, mode, &[]) {
-        let of_set: Vec<&Key> = free.at_least(class, mode, set, Amount::ZERO, None).collect();
+    for (set, shelf) in free.offering(class, mode, &[]) {
+        let of_set: Vec<&Key> = shelf.at_least(Amount::ZERO, None).collect();
         lines.push(format!("{class} {mode} {set:?}: free {of_set:?}"));
         for node in cluster.nodes() {
             let labels = node.metadata.labels.as_ref();
-            let on_node: Vec<&Key> = free.at_least(class, mode, set, Amount::ZERO, labels).collect();
+            let on_node: Vec<&Key> = shelf.at_least(Amount::ZERO, labels).collect();
             lines.push(format!("{class} {mode} {set:?} on {:?}: free {on_node:?}", node.metadata.name));
         }
     }
@@ -65,9 +65,9 @@ pub fn check_indexes(cluster: &Cluster) {
     let free = cluster.free_volumes();
     for class in ["", "now", "late", "odd", "local"] {
         for mode in ["Filesystem", "Block"] {
-            let sets = free.sets(class, mode, &[]);
-            let indexed: BTreeSet<String> = sets
-                .flat_map(|set| free.at_least(class, mode, set, Amount::ZERO, None))
+            let indexed: BTreeSet<String> = free
+                .offering(class, mode, &[])
+                .flat_map(|(_, shelf)| shelf.at_least(Amount::ZERO, None))
                 .map(|key| key.name().to_owned())
                 .collect();
             let scanned: BTreeSet<String> = cluster

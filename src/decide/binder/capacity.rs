@@ -37,7 +37,8 @@ fn parse(quantity: Option<&k8s_openapi::apimachinery::pkg::api::resource::Quanti
 }
 
 /// Whether the class's volumes are made by a driver that reports its capacity.
-fn is_tracked(cluster: &Cluster, provisioner: &str) -> bool {
+#[must_use]
+pub fn is_tracked(cluster: &Cluster, provisioner: &str) -> bool {
     cluster.csi_driver(provisioner).is_some_and(|driver| driver.spec.storage_capacity == Some(true))
 }
 
@@ -60,13 +61,12 @@ impl Debits {
                     continue;
                 };
                 let class_name = claim::class(claim);
-                let Some(class) = cluster.class(class_name).filter(|c| is_tracked(cluster, &c.provisioner))
-                else {
+                if !cluster.class(class_name).is_some_and(|class| is_tracked(cluster, &class.provisioner)) {
                     continue;
-                };
+                }
                 let booked = {
                     let mut room = Room::new(cluster, node, &debits);
-                    room.take(&class.provisioner, class_name, claim);
+                    room.take(class_name, claim);
                     room.taken
                 };
                 for (capacity, amount) in booked {
@@ -86,12 +86,9 @@ impl<'a> Room<'a> {
         Room { cluster, node, debits, taken: BTreeMap::new() }
     }
 
-    /// Takes room for one claim; says whether there was enough.
-    pub fn take(&mut self, provisioner: &str, class: &str, claim: &Claim) -> bool {
+    /// Takes room for one claim of a class whose driver reports its capacity; says whether there was enough.
+    pub fn take(&mut self, class: &str, claim: &Claim) -> bool {
         let Some(requested) = claim::requested_if_any(claim) else { return true };
-        if !is_tracked(self.cluster, provisioner) {
-            return true;
-        }
         let size = Amount::units(requested.value());
         let usable = self.cluster.capacities().find(|capacity| {
             capacity.storage_class_name == class

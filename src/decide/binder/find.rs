@@ -3,14 +3,15 @@
 //! Answers to upstream's `FindPodVolumes`, `checkBoundClaims`, `findMatchingVolumes` and `checkVolumeProvisions`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::capacity::{self, Debits};
-use super::claims::{PodClaims, Used};
+use super::claims::PodClaims;
 use crate::cluster::{Cluster, Key};
-use crate::decide::matching::{self, For};
+use crate::decide::matching::NodeSearch;
 use crate::decide::{Reason, Settings};
 use crate::objects::quantity::Amount;
-use crate::objects::{Node, annotations, claim, name, topology, volume};
+use crate::objects::{Claim, Class, Node, Volume, annotations, claim, name, topology, volume};
 
 /// Why a node cannot serve a pod's claims, in upstream's order and words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,33 +52,6 @@ pub struct PodVolumes {
     pub waste: Amount,
 }
 
-/// Finds what the pod's claims would get on the node.
-///
-/// # Errors
-/// The conflicts; empty when a claim or its class makes no sense, which [`Reason`] tells.
-pub fn find(
-    cluster: &Cluster,
-    settings: &Settings,
-    claims: &PodClaims,
-    node: &Node,
-    debits: &Debits,
-) -> Result<PodVolumes, Failure> {
-    let mut conflicts = Vec::new();
-    if let Err(conflict) = check_bound(cluster, &claims.bound, node) {
-        conflicts.push(conflict);
-    }
-    let found = find_delayed(cluster, settings, &claims.delayed, node, debits)?;
-    match found {
-        Ok(volumes) if conflicts.is_empty() => Ok(volumes),
-        Ok(_) => Err(Failure::Conflicts(conflicts)),
-        Err(conflict) => {
-            conflicts.push(conflict);
-            conflicts.sort_unstable();
-            Err(Failure::Conflicts(conflicts))
-        }
-    }
-}
-
 /// Why nothing was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -87,83 +61,151 @@ pub enum Failure {
     Claim(Reason),
 }
 
-fn check_bound(cluster: &Cluster, bound: &[Used], node: &Node) -> Result<(), Conflict> {
-    for (_, claim) in bound {
-        let volume =
-            cluster.volume(&Key::volume(claim::volume_name(claim))).ok_or(Conflict::VolumeMissing)?;
-        if !topology::reaches(volume, node.metadata.labels.as_ref()) {
-            return Err(Conflict::NodeAffinity);
-        }
-    }
-    Ok(())
+/// Who would make a volume for a claim.
+#[derive(Debug)]
+enum Maker<'a> {
+    /// The driver of a class, and whether it reports its capacity.
+    Driver { class: &'a Class, tracked: bool },
+    /// Nobody: the class has no provisioner.
+    Nobody,
+    /// There is no such class.
+    Missing(Reason),
 }
 
-fn find_delayed(
-    cluster: &Cluster,
-    settings: &Settings,
-    delayed: &[Used],
-    node: &Node,
-    debits: &Debits,
-) -> Result<Result<PodVolumes, Conflict>, Failure> {
-    let node_name = name(&node.metadata);
-    let mut volumes = PodVolumes::default();
-    let mut to_provision: Vec<&Used> = Vec::new();
-    let mut to_match: Vec<&Used> = Vec::new();
-    for used in delayed {
-        match claim::selected_node(&used.1) {
-            Some(selected) if selected != node_name => return Ok(Err(Conflict::NoVolume)),
-            Some(_) => to_provision.push(used),
-            None => to_match.push(used),
-        }
-    }
-    // The smallest request chooses first, so that it does not take what only a larger one needs.
-    to_match.sort_by_key(|(_, claim)| claim::requested(claim));
-    let mut chosen = BTreeSet::new();
-    for used in to_match {
-        let (key, claim) = used;
-        let wanted = For {
-            claim,
-            node: Some((node_name, node.metadata.labels.as_ref())),
-            attributes_class: settings.volume_attributes_class,
+/// A claim whose volume is chosen, or made, together with the node; with all of it that no node changes.
+#[derive(Debug)]
+struct Delayed<'a> {
+    key: &'a Key,
+    claim: &'a Claim,
+    requested: Amount,
+    search: Result<NodeSearch<'a>, Reason>,
+    maker: Maker<'a>,
+}
+
+/// A search for what a pod's claims get, on one node after the other.
+#[derive(Debug)]
+pub struct PodSearch<'a> {
+    cluster: &'a Cluster,
+    debits: &'a Debits,
+    /// The volumes of the bound claims; `None` for one that is gone.
+    bound: Vec<Option<&'a Arc<Volume>>>,
+    /// The claims for which a node is selected, with that node.
+    selected: Vec<(&'a str, Delayed<'a>)>,
+    /// The others, the smallest request first, so that it does not take what only a larger one needs.
+    open: Vec<Delayed<'a>>,
+}
+
+impl<'a> Delayed<'a> {
+    fn new(cluster: &'a Cluster, settings: &Settings, key: &'a Key, claim: &'a Claim) -> Self {
+        let class_name = claim::class(claim);
+        let search = NodeSearch::new(cluster, settings, key, claim);
+        let requested = claim::requested(claim);
+        let Some(class) = cluster.class(class_name) else {
+            let reason = Reason::ClassNotFound { claim: key.clone(), class: class_name.to_owned() };
+            return Delayed { key, claim, requested, search, maker: Maker::Missing(reason) };
         };
-        match matching::find_on_node(cluster, key, &wanted, &chosen).map_err(Failure::Claim)? {
-            None => to_provision.push(used),
-            Some(volume) => {
-                let volume_key = Key::volume(name(&volume.metadata));
-                chosen.insert(volume_key.clone());
-                volumes.waste = volumes.waste + (volume::capacity(volume) - claim::requested(claim));
-                volumes.bindings.push((key.clone(), volume_key));
+        let maker = match class.provisioner.as_str() {
+            "" | annotations::NO_PROVISIONER => Maker::Nobody,
+            driver => Maker::Driver { class, tracked: capacity::is_tracked(cluster, driver) },
+        };
+        Delayed { key, claim, requested, search, maker }
+    }
+
+    /// Whether a volume for the claim can be made for the node.
+    fn check_provision(
+        &self,
+        node: &Node,
+        room: &mut capacity::Room,
+    ) -> Result<Result<(), Conflict>, Failure> {
+        let (class, tracked) = match &self.maker {
+            Maker::Missing(reason) => return Err(Failure::Claim(reason.clone())),
+            Maker::Nobody => return Ok(Err(Conflict::NoVolume)),
+            Maker::Driver { class, tracked } => (class, *tracked),
+        };
+        let allowed = class.allowed_topologies.as_deref().unwrap_or_default();
+        if !topology::topology_allowed(allowed, node.metadata.labels.as_ref()) {
+            return Ok(Err(Conflict::NoVolume));
+        }
+        let fits = !tracked || room.take(name(&class.metadata), self.claim);
+        Ok(if fits { Ok(()) } else { Err(Conflict::NoSpace) })
+    }
+}
+
+impl<'a> PodSearch<'a> {
+    /// Prepares the search.
+    #[must_use]
+    pub fn new(cluster: &'a Cluster, settings: &Settings, claims: &'a PodClaims, debits: &'a Debits) -> Self {
+        let bound = claims.bound.iter();
+        let bound = bound.map(|(_, claim)| cluster.volume(&Key::volume(claim::volume_name(claim)))).collect();
+        let (mut selected, mut open) = (Vec::new(), Vec::new());
+        for (key, claim) in &claims.delayed {
+            let delayed = Delayed::new(cluster, settings, key, claim);
+            match claim::selected_node(claim) {
+                Some(node) => selected.push((node, delayed)),
+                None => open.push(delayed),
+            }
+        }
+        open.sort_by_key(|delayed| delayed.requested);
+        PodSearch { cluster, debits, bound, selected, open }
+    }
+
+    /// Finds what the pod's claims would get on the node.
+    ///
+    /// # Errors
+    /// The conflicts, or the claim that makes no sense.
+    pub fn on_node(&self, node: &Node) -> Result<PodVolumes, Failure> {
+        let mut conflicts = Vec::new();
+        if let Err(conflict) = self.check_bound(node) {
+            conflicts.push(conflict);
+        }
+        match self.find_delayed(node)? {
+            Ok(volumes) if conflicts.is_empty() => Ok(volumes),
+            Ok(_) => Err(Failure::Conflicts(conflicts)),
+            Err(conflict) => {
+                conflicts.push(conflict);
+                conflicts.sort_unstable();
+                Err(Failure::Conflicts(conflicts))
             }
         }
     }
-    let mut room = capacity::Room::new(cluster, node, debits);
-    for (key, claim) in to_provision {
-        if let Err(conflict) = check_provision(cluster, key, claim, node, &mut room)? {
-            return Ok(Err(conflict));
-        }
-        volumes.provisions.push(key.clone());
-    }
-    Ok(Ok(volumes))
-}
 
-fn check_provision(
-    cluster: &Cluster,
-    key: &Key,
-    claim: &crate::objects::Claim,
-    node: &Node,
-    room: &mut capacity::Room,
-) -> Result<Result<(), Conflict>, Failure> {
-    let class_name = claim::class(claim);
-    let Some(class) = cluster.class(class_name) else {
-        let reason = Reason::ClassNotFound { claim: key.clone(), class: class_name.to_owned() };
-        return Err(Failure::Claim(reason));
-    };
-    if class.provisioner.is_empty() || class.provisioner == annotations::NO_PROVISIONER {
-        return Ok(Err(Conflict::NoVolume));
+    fn check_bound(&self, node: &Node) -> Result<(), Conflict> {
+        for volume in &self.bound {
+            let volume = volume.ok_or(Conflict::VolumeMissing)?;
+            if !topology::reaches(volume, node.metadata.labels.as_ref()) {
+                return Err(Conflict::NodeAffinity);
+            }
+        }
+        Ok(())
     }
-    let allowed = class.allowed_topologies.as_deref().unwrap_or_default();
-    if !topology::topology_allowed(allowed, node.metadata.labels.as_ref()) {
-        return Ok(Err(Conflict::NoVolume));
+
+    fn find_delayed(&self, node: &Node) -> Result<Result<PodVolumes, Conflict>, Failure> {
+        let mut volumes = PodVolumes::default();
+        let node_name = name(&node.metadata);
+        if self.selected.iter().any(|(selected, _)| *selected != node_name) {
+            return Ok(Err(Conflict::NoVolume));
+        }
+        let mut to_provision: Vec<&Delayed> = self.selected.iter().map(|(_, delayed)| delayed).collect();
+        let mut chosen = BTreeSet::new();
+        for delayed in &self.open {
+            let search = delayed.search.as_ref().map_err(|reason| Failure::Claim(reason.clone()))?;
+            match search.on_node((node_name, node.metadata.labels.as_ref()), &chosen) {
+                None => to_provision.push(delayed),
+                Some(volume) => {
+                    let volume_key = Key::volume(name(&volume.metadata));
+                    chosen.insert(volume_key.clone());
+                    volumes.waste = volumes.waste + (volume::capacity(volume) - delayed.requested);
+                    volumes.bindings.push((delayed.key.clone(), volume_key));
+                }
+            }
+        }
+        let mut room = capacity::Room::new(self.cluster, node, self.debits);
+        for delayed in to_provision {
+            if let Err(conflict) = delayed.check_provision(node, &mut room)? {
+                return Ok(Err(conflict));
+            }
+            volumes.provisions.push(delayed.key.clone());
+        }
+        Ok(Ok(volumes))
     }
-    Ok(if room.take(&class.provisioner, class_name, claim) { Ok(()) } else { Err(Conflict::NoSpace) })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::affinity::Near;
 use super::capacity::Debits;
 use super::claims::{self, PodClaims};
-use super::find::{self, Failure, PodVolumes};
+use super::find::{self, Failure, PodSearch, PodVolumes};
 use super::fit::Wanted;
 use super::unfit::Unfit;
 use super::{check, score};
@@ -72,24 +72,25 @@ pub fn survey<'a>(
     let pod = wanted.pod();
     let claims = claims::sort(cluster, key, pod)?;
     let (near, debits) = (Near::of(cluster, key, pod), Debits::of(cluster, key));
-    let mut survey = Survey { fitting: Vec::new(), unfit: Vec::new(), claims };
+    let search = PodSearch::new(cluster, settings, &claims, &debits);
+    let (mut fitting, mut unfit) = (Vec::new(), Vec::new());
     for node in cluster.nodes().map(AsRef::as_ref) {
-        if let Err(unfit) = wanted.fits(cluster, node) {
-            survey.unfit.push((node, unfit));
+        if let Err(why) = wanted.fits(cluster, node) {
+            unfit.push((node, why));
             continue;
         }
-        match find::find(cluster, settings, &survey.claims, node, &debits) {
+        match search.on_node(node) {
             Ok(volumes) => match near.allows(node) {
-                Ok(()) => survey.fitting.push((name(&node.metadata), volumes)),
-                Err(unfit) => survey.unfit.push((node, unfit)),
+                Ok(()) => fitting.push((name(&node.metadata), volumes)),
+                Err(why) => unfit.push((node, why)),
             },
             Err(Failure::Claim(reason)) => return Err(reason),
             Err(Failure::Conflicts(conflicts)) => {
-                survey.unfit.extend(conflicts.into_iter().map(|conflict| (node, Unfit::Volumes(conflict))));
+                unfit.extend(conflicts.into_iter().map(|conflict| (node, Unfit::Volumes(conflict))));
             }
         }
     }
-    Ok(survey)
+    Ok(Survey { fitting, unfit, claims })
 }
 
 fn fix_of(cluster: &Cluster, conflict: find::Conflict, node: &Node, claims: &PodClaims) -> Option<String> {
