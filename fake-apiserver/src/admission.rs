@@ -32,7 +32,7 @@ pub(crate) fn on_create(server: &Server, store: &Store, target: &Target, value: 
 /// An object of a dump gets protection as a new one would, and keeps the class it has or has not: in the
 /// cluster it came from that was decided already.
 pub(crate) fn on_import(server: &Server, store: &Store, target: &Target, value: &mut Value) {
-    let terminating = value.pointer("/metadata/deletionTimestamp").is_some();
+    let terminating = at(value, &["metadata", "deletionTimestamp"]).is_some();
     let dumped = !text(value, &["metadata", "resourceVersion"]).is_empty();
     if terminating || dumped {
         return;

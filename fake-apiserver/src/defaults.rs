@@ -10,7 +10,7 @@ mod workloads;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
-use crate::object::{as_map_mut, map_mut, metadata_mut, text};
+use crate::object::{as_map_mut, at, map_mut, metadata_mut, text};
 
 /// Fields, when they are missing.
 pub(crate) fn apply(kind: &Kind, value: &mut Value) -> Result<(), &'static str> {
@@ -95,8 +95,7 @@ pub(crate) fn reset_status(kind: &Kind, value: &mut Value, now: &str) {
         ("", "Pod") => {
             let quality = pods::quality(value);
             let mut status = json!({"phase": "Pending", "qosClass": quality});
-            if value
-                .pointer("/spec/schedulingGates")
+            if at(value, &["spec", "schedulingGates"])
                 .and_then(Value::as_array)
                 .is_some_and(|gates| !gates.is_empty())
             {
@@ -159,7 +158,7 @@ fn namespace(value: &mut Value) {
     let name = text(value, &["metadata", "name"]).to_owned();
     let labels = metadata_mut(value).entry("labels").or_insert_with(|| json!({}));
     as_map_mut(labels).insert("kubernetes.io/metadata.name".into(), name.into());
-    let terminating = value.pointer("/metadata/deletionTimestamp").is_some();
+    let terminating = at(value, &["metadata", "deletionTimestamp"]).is_some();
     if !terminating {
         map_mut(value, "spec").entry("finalizers").or_insert_with(|| json!(["kubernetes"]));
     }
@@ -176,7 +175,7 @@ fn node(value: &mut Value) {
 }
 
 fn node_status(value: &mut Value) {
-    let capacity = value.pointer("/status/capacity").cloned();
+    let capacity = at(value, &["status", "capacity"]).cloned();
     let status = map(value, "status");
     for condition in items(status, "conditions") {
         default_in(condition, "lastHeartbeatTime", Value::Null);

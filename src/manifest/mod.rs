@@ -10,6 +10,7 @@
 
 mod check;
 mod conform;
+pub mod field;
 mod json;
 mod kind;
 mod mapping;
@@ -149,7 +150,7 @@ impl Loading {
 
 /// Group, kind, namespace and name; none while the server is to make up the name.
 fn identity(object: &Value) -> Option<Identity> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |path: &str| field::text(object, path);
     let name = text("/metadata/name");
     if name.is_empty() {
         return None;

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use super::field;
 use super::kind::{self, Kind, Served};
 use super::node::{Data, Node, PathText, Step};
 use super::problem::{Origin, Problem, Problems};
@@ -30,7 +31,7 @@ struct Lent<'a> {
 
 /// `Kind namespace/name`, as far as an object tells.
 pub(super) fn name_of(object: &Value) -> String {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |path: &str| field::text(object, path);
     let name = Some(text("/metadata/name")).filter(|name| !name.is_empty());
     let name = name.unwrap_or_else(|| text("/metadata/generateName"));
     match text("/metadata/namespace") {

@@ -9,10 +9,7 @@ use super::report::{Claim, Event, Pod, Reason, Report, Volume};
 use crate::cluster::{Cluster, Key};
 use crate::decide::{self, Settings};
 use crate::explain;
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
+use crate::manifest::field::{at, text};
 
 fn tell(reasons: &[decide::Reason], about: &Key) -> Vec<Reason> {
     reasons
@@ -84,7 +81,7 @@ pub fn report(
 }
 
 fn claim_of(volume: &Value) -> String {
-    match volume.pointer("/spec/claimRef") {
+    match at(volume, "/spec/claimRef") {
         Some(reference) => format!("{}/{}", text(reference, "/namespace"), text(reference, "/name")),
         None => String::new(),
     }
@@ -100,7 +97,7 @@ fn event(object: &Value) -> Event {
         _ => format!("{kind}/{namespace}/{name}"),
     };
     let message = object.get("message").or_else(|| object.get("note")).and_then(Value::as_str);
-    let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).filter(|count| *count > 0);
+    let count = |path: &str| at(object, path).and_then(Value::as_u64).filter(|count| *count > 0);
     let count =
         count("/series/count").or_else(|| count("/count")).or_else(|| count("/deprecatedCount")).unwrap_or(1);
     Event {

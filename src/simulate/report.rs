@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::manifest::field;
+
 /// Everything a simulation found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -108,9 +110,7 @@ impl Report {
         self.pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         self.events.sort_by(|a, b| a.regarding.cmp(&b.regarding));
         self.objects.sort_by_cached_key(|object| {
-            let text = |pointer: &str| {
-                object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-            };
+            let text = |path: &str| field::text(object, path).to_owned();
             (text("/kind"), text("/metadata/namespace"), text("/metadata/name"), text("/apiVersion"))
         });
     }

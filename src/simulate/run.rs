@@ -16,7 +16,7 @@ use super::report::Report;
 use super::{actors, outcome, stage};
 use crate::act::{self, Roles};
 use crate::decide::{Settings, binder};
-use crate::manifest::{Document, Loaded, Stage};
+use crate::manifest::{Document, Loaded, Stage, field};
 
 /// How long nothing may move before everything counts as settled: longer than any pause after a failure.
 const QUIET: Duration = Duration::from_secs(150);
@@ -76,7 +76,7 @@ fn rank(object: &Value) -> usize {
 }
 
 fn describe(object: &Value) -> String {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |path: &str| field::text(object, path);
     let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
     if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
 }
@@ -121,7 +121,7 @@ fn type_of(object: &Value) -> (String, String) {
 fn serve(server: &FakeApiServer, object: &Value) {
     let (api_version, kind) = type_of(object);
     if stage::route(server, &api_version, &kind).is_none() {
-        let namespaced = object.pointer("/metadata/namespace").is_some();
+        let namespaced = field::at(object, "/metadata/namespace").is_some();
         server.register_kind(&api_version, &kind, namespaced);
     }
 }

@@ -4,7 +4,7 @@ use fake_apiserver::FakeApiServer;
 use serde_json::Value;
 
 use super::run::{Error, import};
-use crate::manifest::Step;
+use crate::manifest::{Step, field};
 
 /// Where the server serves a kind.
 pub(super) struct Route {
@@ -73,13 +73,12 @@ pub(super) fn perform(server: &FakeApiServer, step: Step) -> Result<bool, Error>
 }
 
 fn describe(object: &Value) -> String {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    format!("{} {}", text("/kind"), text("/metadata/name"))
+    format!("{} {}", field::text(object, "/kind"), field::text(object, "/metadata/name"))
 }
 
 /// Creates the object or, when it exists, merges the manifest into it and its status.
 fn apply(server: &FakeApiServer, mut object: Value) -> Result<(), String> {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |path: &str| field::text(&object, path).to_owned();
     let (api_version, kind) = (text("/apiVersion"), text("/kind"));
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
     if name.is_empty() || server.get(&kind, &namespace, &name).is_none() {

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use self::layout::{Cell, Paint, cell, clean, duration, line, phase};
 use super::report::{Reason, Report};
+use crate::manifest::field::text;
 
 /// How the table is to look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,10 +53,6 @@ struct Explained<'r> {
     title: String,
     state: &'r str,
     reasons: &'r [Reason],
-}
-
-fn text<'r>(object: &'r Value, pointer: &str) -> &'r str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn index(report: &Report) -> HashMap<Name<'_>, &Value> {

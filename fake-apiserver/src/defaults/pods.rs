@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{default_in, items, map, volumes};
-use crate::object::as_map_mut;
+use crate::object::{as_map_mut, at};
 use crate::quantity::Quantity;
 
 pub(super) fn pod(value: &mut Value) {
@@ -84,7 +84,7 @@ fn container_defaults(container: &mut Value, host_network: bool) {
 }
 
 fn requests_from_limits(container: &mut Value) {
-    let Some(Value::Object(limits)) = container.pointer("/resources/limits").cloned() else { return };
+    let Some(Value::Object(limits)) = at(container, &["resources", "limits"]).cloned() else { return };
     let requests = map(map(container, "resources"), "requests");
     for (name, limit) in limits {
         default_in(requests, &name, limit);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{default_in, items, map, pods, volumes};
-use crate::object::{as_map_mut, metadata_mut, text};
+use crate::object::{as_map_mut, at, metadata_mut, text};
 
 pub(super) fn apply(kind: &str, value: &mut Value) {
     if kind == "ControllerRevision" {
@@ -110,7 +110,7 @@ pub(super) fn complete_status(kind: &str, value: &mut Value) {
 
 /// Ties a new job to its pods by labels that carry its uid.
 pub(super) fn claim_job(value: &mut Value) {
-    if value.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
+    if at(value, &["spec", "manualSelector"]) == Some(&Value::Bool(true)) {
         return;
     }
     let (uid, name) =

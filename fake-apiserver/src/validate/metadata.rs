@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::names;
 use crate::kinds::Kind;
-use crate::object::{strings, text};
+use crate::object::{at, strings, text};
 use crate::status::Cause;
 
 /// Finalizers that need no domain.
@@ -114,7 +114,7 @@ fn owners(metadata: &Value, causes: &mut Vec<Cause>) {
 
 pub(crate) fn update(_: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let terminating = |value: &Value| value.pointer("/metadata/deletionTimestamp").is_some();
+    let terminating = |value: &Value| at(value, &["metadata", "deletionTimestamp"]).is_some();
     if terminating(old) {
         let before = strings(old, &["metadata", "finalizers"]);
         let after = strings(new, &["metadata", "finalizers"]);

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::object::{Object, as_map_mut, map_mut, metadata_mut, text};
+use crate::object::{Object, as_map_mut, at, map_mut, metadata_mut, text};
 use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
@@ -74,16 +74,14 @@ fn check_pod(target: &Target, pod: &Object, binding: &Value) -> Result<()> {
         );
         return conflict(&why);
     }
-    if pod.value.pointer("/metadata/deletionTimestamp").is_some() {
+    if at(&pod.value, &["metadata", "deletionTimestamp"]).is_some() {
         return conflict(&format!("pod {name} is being deleted, cannot be assigned to a host"));
     }
     let node = text(&pod.value, &["spec", "nodeName"]);
     if !node.is_empty() {
         return conflict(&format!("pod {name} is already assigned to node \"{node}\""));
     }
-    if pod
-        .value
-        .pointer("/spec/schedulingGates")
+    if at(&pod.value, &["spec", "schedulingGates"])
         .and_then(Value::as_array)
         .is_some_and(|gates| !gates.is_empty())
     {
@@ -95,7 +93,7 @@ fn check_pod(target: &Target, pod: &Object, binding: &Value) -> Result<()> {
 /// The pod with its node, and with the labels and annotations that the binding brings.
 fn bound(server: &Server, pod: &Object, binding: &Value) -> Value {
     let mut value = Value::clone(&pod.value);
-    let node = binding.pointer("/target/name").cloned().unwrap_or_default();
+    let node = at(binding, &["target", "name"]).cloned().unwrap_or_default();
     map_mut(&mut value, "spec").insert("nodeName".into(), node);
     for field in ["annotations", "labels"] {
         if let Some(Value::Object(new)) = binding["metadata"].get(field) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::admission;
 use crate::answer::Answer;
-use crate::object::{Object, key_of, metadata_mut, text};
+use crate::object::{Object, at, key_of, metadata_mut, text};
 use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
@@ -110,7 +110,7 @@ fn put_new(
         };
         if !generated || attempt == ATTEMPTS {
             let mut refusal = Status::already_exists(&target.kind, name);
-            if existing.value.pointer("/metadata/deletionTimestamp").is_some() {
+            if at(&existing.value, &["metadata", "deletionTimestamp"]).is_some() {
                 refusal.message = format!("object is being deleted: {}", refusal.message);
             }
             return Err(refusal);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::kinds::Trait;
-use crate::object::{Object, metadata_mut, strings, text};
+use crate::object::{Object, at, metadata_mut, strings, text};
 use crate::request::Request;
 use crate::routes::Target;
 use crate::selectors::Filter;
@@ -180,7 +180,7 @@ fn remove(server: &Server, store: &mut Store, target: &Target, options: &DeleteO
     let mut value = Value::clone(&current.value);
     set_finalizers(&mut value, &finalizers);
     let held = target.kind.kind == "Namespace" && !strings(&value, &["spec", "finalizers"]).is_empty();
-    let was = current.value.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
+    let was = at(&current.value, &["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
     let waits = !finalizers.is_empty() || grace > 0 || held;
     if was {
         shorten(server, &mut value, grace);
@@ -241,7 +241,7 @@ fn grace_period(target: &Target, value: &Value, options: &DeleteOptions) -> i64 
     }
     let unscheduled = text(value, &["spec", "nodeName"]).is_empty();
     let over = matches!(text(value, &["status", "phase"]), "Succeeded" | "Failed");
-    let own = value.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    let own = at(value, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
     match options.grace {
         _ if unscheduled || over && options.grace.is_none() => 0,
         Some(seconds) if seconds < 0 => 1,

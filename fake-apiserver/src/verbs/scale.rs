@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::object::{map_mut, metadata_mut, text};
+use crate::object::{at, map_mut, metadata_mut, text};
 use crate::patch::Patch;
 use crate::request::Request;
 use crate::routes::Target;
@@ -25,7 +25,7 @@ pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Resu
     };
     let dry = dry_run(request.query.all("dryRun"), "UpdateOptions")?;
     let mut value = Value::clone(&current.value);
-    let replicas = wanted.pointer("/spec/replicas").cloned().unwrap_or_else(|| 0.into());
+    let replicas = at(&wanted, &["spec", "replicas"]).cloned().unwrap_or_else(|| 0.into());
     map_mut(&mut value, "spec").insert("replicas".into(), replicas);
     let version = text(&wanted, &["metadata", "resourceVersion"]).to_owned();
     metadata_mut(&mut value).insert("resourceVersion".into(), version.into());
@@ -42,7 +42,7 @@ fn scale_of(value: &Value) -> Value {
     }
     let number = |path: &str| value.pointer(path).cloned().unwrap_or_else(|| 0.into());
     let mut status = json!({"replicas": number("/status/replicas")});
-    let labels = value.pointer("/spec/selector/matchLabels").or_else(|| value.pointer("/spec/selector"));
+    let labels = at(value, &["spec", "selector", "matchLabels"]).or_else(|| at(value, &["spec", "selector"]));
     if let Some(labels) = labels.and_then(Value::as_object) {
         let labels: Vec<String> =
             labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or(""))).collect();

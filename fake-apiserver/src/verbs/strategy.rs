@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::defaults;
 use crate::kinds::{Kind, Trait};
-use crate::object::{as_map_mut, metadata_mut, text};
+use crate::object::{as_map_mut, at, metadata_mut, text};
 use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Result, Status};
@@ -107,7 +107,7 @@ pub(crate) fn keep_other_parts(target: &Target, old: &Value, value: &mut Value) 
             return apply_status(kind, value);
         }
         "finalize" => {
-            let finalizers = value.pointer("/spec/finalizers").cloned();
+            let finalizers = at(value, &["spec", "finalizers"]).cloned();
             *value = old.clone();
             let spec = crate::object::map_mut(value, "spec");
             match finalizers {
@@ -168,8 +168,8 @@ pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, valu
     if target.kind.kind == "PersistentVolume" && target.subresource == "status" {
         let (before, after) = (text(old, &["status", "phase"]), text(value, &["status", "phase"]));
         if before != after
-            && value.pointer("/status/lastPhaseTransitionTime")
-                == old.pointer("/status/lastPhaseTransitionTime")
+            && at(value, &["status", "lastPhaseTransitionTime"])
+                == at(old, &["status", "lastPhaseTransitionTime"])
         {
             let now = server.timestamp();
             crate::object::map_mut(value, "status").insert("lastPhaseTransitionTime".into(), now.into());
@@ -198,7 +198,7 @@ pub(crate) fn count_generation(target: &Target, old: &Value, value: &mut Value) 
 /// The parts whose change the generation counts; a deployment's annotations are copied to its replica sets,
 /// and count too.
 fn counted<'a>(kind: &Kind, value: &'a Value) -> (Option<&'a Value>, Option<&'a Value>) {
-    let annotations = value.pointer("/metadata/annotations").filter(|_| kind.kind == "Deployment");
+    let annotations = at(value, &["metadata", "annotations"]).filter(|_| kind.kind == "Deployment");
     (value.get("spec"), annotations)
 }
 
