@@ -323,6 +323,7 @@ impl Decider {
             .iter()
             .any(|action| matches!(action, Action::Write(_) | Action::Read(_) | Action::Storage(_)));
         let objects = self.objects(&plan.actions);
+        self.assume(&plan.actions);
         for action in &plan.actions {
             self.take_note(action);
         }
@@ -374,11 +375,7 @@ impl Decider {
             self.take_back(&job);
             return None;
         }
-        for action in &job.actions {
-            if let Action::Write(write) = action {
-                self.assume(write);
-            }
-        }
+        self.assume(&job.actions);
         for (key, object) in &mut job.objects {
             if let Some(answer) = outcome.answers.get(key) {
                 *object = answer.clone();
@@ -423,10 +420,10 @@ impl Decider {
     /// Does what of an action takes effect here, before the API server knows of it.
     fn take_note(&mut self, action: &Action) {
         match action {
-            Action::Write(write) => self.assume(write),
             Action::Assume(pod, assumption) => self.cluster.set_assumption(pod, Some(assumption.clone())),
             Action::Offer(volume) => self.queue.push_offer(volume),
-            Action::Storage(_)
+            Action::Write(_)
+            | Action::Storage(_)
             | Action::Emit(_)
             | Action::Enqueue(_)
             | Action::Start(_)
@@ -436,10 +433,19 @@ impl Decider {
         }
     }
 
-    fn assume(&mut self, write: &decide::Write) {
-        let changed = || write.apply(self.cluster.object(write.target())?);
-        if let Some(after) = write.created().or_else(changed) {
-            let wakes = self.cluster.assume(after);
+    /// Assumes what the writes will leave, once for each object that they write.
+    fn assume(&mut self, actions: &[Action]) {
+        let mut after: BTreeMap<&Key, Object> = BTreeMap::new();
+        for action in actions {
+            let Action::Write(write) = action else { continue };
+            let target = write.target();
+            let before = after.get(target).or_else(|| self.cluster.object(target));
+            if let Some(object) = write.created().or_else(|| write.apply(before?)) {
+                after.insert(target, object);
+            }
+        }
+        for object in after.into_values() {
+            let wakes = self.cluster.assume(object);
             self.wake(wakes);
         }
     }

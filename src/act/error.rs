@@ -3,7 +3,7 @@
 use crate::cluster::Key;
 
 /// An error, with the object that it is about and whether trying again may help.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The object is newer than the decision: decide again.
     #[error("{key} was changed by somebody else; deciding again")]

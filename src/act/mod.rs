@@ -19,4 +19,4 @@ pub use decider::{Decider, Job, Roles};
 pub use error::Error;
 pub use execute::Outcome;
 pub use plugin::StorageMode;
-pub use run::{Options, Stats, run};
+pub use run::{Options, Stats, run, run_on};

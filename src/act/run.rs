@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::stream::{FuturesUnordered, StreamExt};
+use futures::stream::{FuturesUnordered, Stream, StreamExt};
 use kube::Client;
 use tokio::time::Instant;
 
@@ -79,8 +79,22 @@ pub async fn run(
     options: Options,
     stop: impl Future<Output = ()>,
 ) -> Result<(Stats, Cluster), Error> {
+    let watches = watch(&client, &kinds(&options.roles));
+    run_on(client, watches, options, stop).await
+}
+
+/// As [`run`], on watches of the roles' [`kinds`] that somebody else looks at as well.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_on(
+    client: Client,
+    watches: impl Stream<Item = Change> + Unpin,
+    options: Options,
+    stop: impl Future<Output = ()>,
+) -> Result<(Stats, Cluster), Error> {
     let (sink, poster) = events::channel_of(client.clone(), options.event_queue);
-    let work = decide_and_perform(client, options, sink, stop);
+    let work = decide_and_perform(client, watches, options, sink, stop);
     // The poster ends when the work has ended and dropped its sink.
     let (done, ()) = futures::future::join(work, poster.run()).await;
     Ok(done)
@@ -88,13 +102,12 @@ pub async fn run(
 
 async fn decide_and_perform(
     client: Client,
+    mut watches: impl Stream<Item = Change> + Unpin,
     options: Options,
     sink: EventSink,
     stop: impl Future<Output = ()>,
 ) -> (Stats, Cluster) {
-    let kinds = kinds(&options.roles);
-    let mut unlisted: BTreeSet<Kind> = kinds.iter().copied().collect();
-    let mut watches = watch(&client, &kinds);
+    let mut unlisted: BTreeSet<Kind> = kinds(&options.roles).into_iter().collect();
     let mut decider = Decider::new(options.settings, options.roles.clone());
     let mut jobs = FuturesUnordered::new();
     let mut stats = Stats::default();
@@ -138,7 +151,7 @@ async fn decide_and_perform(
 fn take(decider: &mut Decider, unlisted: &mut BTreeSet<Kind>, change: Change) {
     match change {
         Change::Show(object) => decider.show(object),
-        Change::Gone(key) => decider.gone(&key),
+        Change::Gone(object) => decider.gone(&object.key()),
         Change::Listed(kind, keys) => {
             decider.listed(kind, &keys);
             unlisted.remove(&kind);

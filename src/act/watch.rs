@@ -17,12 +17,12 @@ use crate::cluster::{Key, Kind, Object};
 use crate::objects::{Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume};
 
 /// What a watch says.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Change {
     /// This is an object's newest version.
     Show(Object),
-    /// This object is gone.
-    Gone(Key),
+    /// This object, as it was last, is gone.
+    Gone(Object),
     /// These are all the objects of the kind; each has been shown.
     Listed(Kind, BTreeSet<Key>),
     /// The watch of this kind has a problem and tries again.
@@ -70,7 +70,7 @@ where
             }
             Ok(Event::InitDone) => Some(Change::Listed(kind, std::mem::take(&mut listed))),
             Ok(Event::Apply(object)) => Some(Change::Show(slim(object))),
-            Ok(Event::Delete(object)) => Some(Change::Gone(slim(object).key())),
+            Ok(Event::Delete(object)) => Some(Change::Gone(slim(object))),
             Err(error) => Some(Change::Trouble(kind, Error::Unreachable(error.to_string()))),
         };
         std::future::ready(change)

@@ -18,8 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::objects::{
-    Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume, claim, namespace, pod, pod::Resources,
-    volume,
+    Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume, claim, namespace, pod, volume,
 };
 
 pub use key::{Key, Kind};
@@ -49,8 +48,6 @@ pub struct Cluster {
     pods_by_claim: Relation,
     unbound_by_class: Relation,
     usage: usage::NodeUsage,
-    /// What each node offers, read once and not for each pod.
-    offers: BTreeMap<String, Resources>,
     assumptions: BTreeMap<Key, Assumption>,
     with_anti_affinity: BTreeSet<Key>,
 }
@@ -195,9 +192,9 @@ impl Cluster {
             }
             Object::Node(o) => {
                 if add {
-                    self.offers.insert(key.name().to_owned(), usage::offers(o));
+                    self.usage.appear(key.name(), o);
                 } else {
-                    self.offers.remove(key.name());
+                    self.usage.vanish(key.name());
                 }
             }
             Object::Class(_) | Object::CsiNode(_) | Object::CsiDriver(_) | Object::Capacity(_) => {}
@@ -338,13 +335,13 @@ impl Cluster {
     /// What is in use on a node; `None` when nothing is.
     #[must_use]
     pub fn in_use(&self, node: &str) -> Option<&usage::InUse> {
-        self.usage.on(node)
+        self.usage.of(node)?.in_use.as_ref()
     }
 
-    /// What a node offers to pods, by resource.
+    /// What a node offers to pods, and what of it they use.
     #[must_use]
-    pub fn offers(&self, node: &str) -> Option<&Resources> {
-        self.offers.get(node)
+    pub fn room(&self, node: &str) -> Option<&usage::Room> {
+        self.usage.of(node)
     }
 
     /// Where a pod is about to run.

@@ -22,10 +22,19 @@ pub struct InUse {
     pub ports: BTreeSet<(HostPort, Key)>,
 }
 
-/// What is in use, by node name.
+/// A node's room: what it offers, and what of it is in use.
+#[derive(Clone, Debug, Default)]
+pub struct Room {
+    /// What it offers, by resource; `None` for a node that nobody has seen.
+    pub offers: Option<Resources>,
+    /// What its pods use; `None` when there are none.
+    pub in_use: Option<InUse>,
+}
+
+/// The room of every node, by name.
 #[derive(Clone, Debug, Default)]
 pub struct NodeUsage {
-    nodes: BTreeMap<String, InUse>,
+    nodes: BTreeMap<String, Room>,
 }
 
 /// What a node offers to pods. One that does not say what may be allocated offers all that it has.
@@ -54,9 +63,25 @@ pub fn host_ports(pod: &Pod) -> Vec<HostPort> {
 }
 
 impl NodeUsage {
+    /// Takes note of a node; read once and not for each pod.
+    pub fn appear(&mut self, name: &str, node: &Node) {
+        self.nodes.entry(name.to_owned()).or_default().offers = Some(offers(node));
+    }
+
+    /// Takes note that a node is gone; pods on it stay counted.
+    pub fn vanish(&mut self, name: &str) {
+        if let Some(room) = self.nodes.get_mut(name) {
+            room.offers = None;
+            if room.in_use.is_none() {
+                self.nodes.remove(name);
+            }
+        }
+    }
+
     /// Counts a pod on a node.
     pub fn add(&mut self, node: &str, key: &Key, pod: &Pod) {
-        let node = self.nodes.entry(node.to_owned()).or_default();
+        let room = self.nodes.entry(node.to_owned()).or_default();
+        let node = room.in_use.get_or_insert_default();
         if !node.pods.insert(key.clone()) {
             return;
         }
@@ -69,7 +94,8 @@ impl NodeUsage {
 
     /// Takes a pod off a node, as it was when it was counted.
     pub fn remove(&mut self, node: &str, key: &Key, pod: &Pod) {
-        let Some(usage) = self.nodes.get_mut(node) else { return };
+        let Some(room) = self.nodes.get_mut(node) else { return };
+        let Some(usage) = &mut room.in_use else { return };
         if !usage.pods.remove(key) {
             return;
         }
@@ -81,13 +107,16 @@ impl NodeUsage {
             usage.ports.remove(&(port, key.clone()));
         }
         if usage.pods.is_empty() {
-            self.nodes.remove(node);
+            room.in_use = None;
+            if room.offers.is_none() {
+                self.nodes.remove(node);
+            }
         }
     }
 
-    /// What is in use on a node; `None` when nothing is.
+    /// The room of a node.
     #[must_use]
-    pub fn on(&self, node: &str) -> Option<&InUse> {
+    pub fn of(&self, node: &str) -> Option<&Room> {
         self.nodes.get(node)
     }
 }

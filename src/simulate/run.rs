@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fake_apiserver::{Admission, FakeApiServer, Ids};
+use futures::stream::{self, BoxStream, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::progress::Progress;
 use super::report::Report;
 use super::{actors, outcome, stage};
+use crate::act::watch::Change;
 use crate::act::{self, Roles};
 use crate::decide::{Settings, binder};
 use crate::manifest::{Document, Loaded, Stage, field};
@@ -22,6 +24,8 @@ use crate::manifest::{Document, Loaded, Stage, field};
 const QUIET: Duration = Duration::from_secs(150);
 /// How many events may wait in a watch; a simulated world is loaded at once.
 const BUFFER: usize = 1 << 20;
+/// How many changes may wait for the stand-ins.
+const SHARED: usize = 1024;
 /// When virtual time begins: 2024-01-01T00:00:00Z.
 const EPOCH: i64 = 1_704_067_200;
 
@@ -175,6 +179,27 @@ fn virtual_clock(start: Instant) -> actors::Clock {
     })
 }
 
+/// The watches of the program, and what they show once more for the stand-ins, so that each object is decoded and held
+/// once. The program waits for the stand-ins, who take in everything before they do anything, and wait for nobody.
+fn shared_watches(
+    client: &Client,
+    roles: &Roles,
+) -> (BoxStream<'static, Change>, BoxStream<'static, Change>) {
+    let (sender, receiver) = mpsc::channel(SHARED);
+    let watches = act::watch::watch(client, &act::run::kinds(roles)).then(move |change| {
+        let sender = sender.clone();
+        async move {
+            // Stand-ins that are gone have to know nothing.
+            let _ = sender.send(change.clone()).await;
+            change
+        }
+    });
+    let shared = stream::unfold(receiver, |mut receiver| async move {
+        receiver.recv().await.map(|change| (change, receiver))
+    });
+    (watches.boxed(), shared.boxed())
+}
+
 async fn run(input: Input, progress: &Progress) -> Result<Report, Error> {
     let Input { loaded: Loaded { documents, mut warnings }, stages, settings, limit } = input;
     let start = Instant::now();
@@ -183,7 +208,7 @@ async fn run(input: Input, progress: &Progress) -> Result<Report, Error> {
         now: now.clone(),
         ids: Ids::Seeded(1),
         admission: Admission::Full,
-        history: 1000,
+        history: 50,
         watch_buffer: BUFFER,
         ..fake_apiserver::Options::default()
     });
@@ -196,11 +221,12 @@ async fn run(input: Input, progress: &Progress) -> Result<Report, Error> {
     let options =
         act::Options { settings, roles, storage, event_queue: BUFFER, ..act::Options::controller() };
     let mut until = stopped.clone();
-    let program = tokio::spawn(act::run(client.clone(), options, async move {
+    let (watches, shared) = shared_watches(&client, &options.roles);
+    let program = tokio::spawn(act::run_on(client.clone(), watches, options, async move {
         // A channel whose sender is gone means stop as well.
         let _ = until.wait_for(|stop| *stop).await;
     }));
-    let cast = tokio::spawn(actors::run(client, actors::Roles::default(), now, stopped));
+    let cast = tokio::spawn(actors::run(client, shared, actors::Roles::default(), now, stopped));
 
     let limit = limit.unwrap_or(Duration::from_secs(3600));
     let mut movement = Movement::new(limit, server.changes(), progress);

@@ -104,9 +104,9 @@ impl<'a> Wanted<'a> {
 
     fn resources_free<'s>(&'s self, cluster: &Cluster, node: &Node) -> Result<(), Unfit<'s>> {
         let node_name = name(&node.metadata);
-        let in_use = cluster.in_use(node_name);
-        let offered = cluster.offers(node_name);
-        let offers = |resource: &str| offered?.get(resource).copied();
+        let room = cluster.room(node_name);
+        let in_use = room.and_then(|room| room.in_use.as_ref());
+        let offers = |resource: &str| room?.offers.as_ref()?.get(resource).copied();
         let pods = in_use.map_or(0, |in_use| in_use.pods.len());
         let pods = Amount::units(i64::try_from(pods).unwrap_or(i64::MAX));
         if offers("pods").is_none_or(|limit| pods + Amount::units(1) > limit) {

@@ -14,6 +14,7 @@ use k8s_openapi::api::storage::v1::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Shows the object, or with `gone` hides it.
 pub fn take(world: &mut World, object: Value, gone: bool, keys: &mut BTreeSet<Key>) {
@@ -46,7 +47,7 @@ fn typed<T: Watched + DeserializeOwned>(
 ) {
     match serde_json::from_value::<T>(object) {
         Ok(object) if gone => world.hide(&object, keys),
-        Ok(object) => world.show(object, keys),
+        Ok(object) => world.show(&Arc::new(object), keys),
         Err(error) => {
             tracing::debug!(kind = T::KIND.name(), %error, "passed over an answer that can't be read");
         }

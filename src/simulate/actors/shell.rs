@@ -11,6 +11,8 @@ use super::key::Key;
 use super::perform::{Clock, Performer, Refusal};
 use super::world::{Watched, World};
 use super::{garbage, intake, kubelet, protection, provisioner, workloads};
+use crate::act;
+use crate::cluster::{self, Object};
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -24,6 +26,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -78,16 +81,61 @@ impl State {
             }
             watcher::Event::InitApply(object) => {
                 self.listing.entry(T::KIND).or_default().insert(Name::of(object.meta()));
-                self.world.show(object, &mut self.due);
+                self.world.show(&Arc::new(object), &mut self.due);
             }
             watcher::Event::InitDone => {
                 let listed = self.listing.remove(&T::KIND).unwrap_or_default();
                 self.world.retain::<T>(&listed, &mut self.due);
                 self.listed.insert(T::KIND);
             }
-            watcher::Event::Apply(object) => self.world.show(object, &mut self.due),
+            watcher::Event::Apply(object) => self.world.show(&Arc::new(object), &mut self.due),
             watcher::Event::Delete(object) => self.world.hide(&object, &mut self.due),
         }
+    }
+
+    /// Takes in what the program's own watches show.
+    fn share(&mut self, change: act::watch::Change) {
+        let (world, due) = (&mut self.world, &mut self.due);
+        match change {
+            act::watch::Change::Show(object) => match object {
+                Object::Claim(object) => world.show(&object, due),
+                Object::Volume(object) => world.show(&object, due),
+                Object::Class(object) => world.show(&object, due),
+                Object::Pod(object) => world.show(&object, due),
+                Object::Node(object) => world.show(&object, due),
+                Object::CsiNode(object) => world.show(&object, due),
+                Object::CsiDriver(object) => world.show(&object, due),
+                Object::Capacity(object) => world.show(&object, due),
+            },
+            act::watch::Change::Gone(object) => match object {
+                Object::Claim(object) => world.hide(&*object, due),
+                Object::Volume(object) => world.hide(&*object, due),
+                Object::Class(object) => world.hide(&*object, due),
+                Object::Pod(object) => world.hide(&*object, due),
+                Object::Node(object) => world.hide(&*object, due),
+                Object::CsiNode(object) => world.hide(&*object, due),
+                Object::CsiDriver(object) => world.hide(&*object, due),
+                Object::Capacity(object) => world.hide(&*object, due),
+            },
+            act::watch::Change::Listed(kind, keys) => match kind {
+                cluster::Kind::Claim => self.retain::<PersistentVolumeClaim>(&keys),
+                cluster::Kind::Volume => self.retain::<PersistentVolume>(&keys),
+                cluster::Kind::Class => self.retain::<StorageClass>(&keys),
+                cluster::Kind::Pod => self.retain::<Pod>(&keys),
+                cluster::Kind::Node => self.retain::<Node>(&keys),
+                cluster::Kind::CsiNode => self.retain::<CSINode>(&keys),
+                cluster::Kind::CsiDriver => self.retain::<CSIDriver>(&keys),
+                cluster::Kind::Capacity => self.retain::<CSIStorageCapacity>(&keys),
+            },
+            // Who watches says so.
+            act::watch::Change::Trouble(..) => {}
+        }
+    }
+
+    fn retain<T: Watched>(&mut self, keys: &BTreeSet<cluster::Key>) {
+        let listed = keys.iter().map(|key| Name::new(key.namespace(), key.name())).collect();
+        self.world.retain::<T>(&listed, &mut self.due);
+        self.listed.insert(T::KIND);
     }
 
     fn refused(&mut self, key: Key) {
@@ -132,18 +180,16 @@ where
         .boxed()
 }
 
-fn watch_all(client: &kube::Client) -> SelectAll<BoxStream<'static, Change>> {
+/// The kinds that the program watches come from it, the others from watches of the actors' own.
+fn watch_all(
+    client: &kube::Client,
+    shared: BoxStream<'static, act::watch::Change>,
+) -> SelectAll<BoxStream<'static, Change>> {
+    let shared = shared.map(|change| Box::new(move |state: &mut State| state.share(change)) as Change);
     futures::stream::select_all([
+        shared.boxed(),
         watch_kind::<Namespace>(client),
-        watch_kind::<Node>(client),
-        watch_kind::<Pod>(client),
-        watch_kind::<PersistentVolumeClaim>(client),
-        watch_kind::<PersistentVolume>(client),
-        watch_kind::<StorageClass>(client),
         watch_kind::<VolumeAttributesClass>(client),
-        watch_kind::<CSINode>(client),
-        watch_kind::<CSIDriver>(client),
-        watch_kind::<CSIStorageCapacity>(client),
         watch_kind::<StatefulSet>(client),
         watch_kind::<Deployment>(client),
         watch_kind::<ReplicaSet>(client),
@@ -197,17 +243,19 @@ async fn decide(state: &mut State, performer: &mut Performer, key: Key) {
     state.refusals.remove(&key);
 }
 
-/// Plays the actors against the API server behind `client` until `stop` says true or is dropped.
+/// Plays the actors against the API server behind `client` until `stop` says true or is dropped. `shared` shows them
+/// what the program's watches show.
 ///
 /// # Errors
 /// [`Error::WatchesEnded`], which only a client that was shut down can cause.
 pub async fn run(
     client: kube::Client,
+    shared: BoxStream<'static, act::watch::Change>,
     roles: Roles,
     now: Clock,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), Error> {
-    let mut changes = watch_all(&client);
+    let mut changes = watch_all(&client, shared);
     let mut performer = Performer::new(client, now);
     let mut state = State::default();
     let stopped = stop.wait_for(|stop| *stop).map(drop);

@@ -80,28 +80,27 @@ fn newer(old: &ObjectMeta, new: &ObjectMeta) -> bool {
 
 impl World {
     /// Takes in one version of an object; an older one than is known changes nothing.
-    pub fn show<T: Watched>(&mut self, object: T, keys: &mut BTreeSet<Key>) {
-        let name = Name::of(object.meta());
+    pub fn show<T: Watched>(&mut self, new: &Arc<T>, keys: &mut BTreeSet<Key>) {
+        let name = Name::of(new.meta());
         let old = T::store(self).get(&name).cloned();
-        if old.as_ref().is_some_and(|old| !newer(old.meta(), object.meta())) {
+        if old.as_ref().is_some_and(|old| !newer(old.meta(), new.meta())) {
             return;
         }
         if let Some(old) = &old {
             old.index(self, false);
             self.family.forget(T::KIND, &name, old.meta());
-            if old.meta().uid != object.meta().uid {
+            if old.meta().uid != new.meta().uid {
                 self.bury::<T>(old, keys);
             }
         }
-        let new = Arc::new(object);
-        T::store_mut(self).insert(name.clone(), Arc::clone(&new));
+        T::store_mut(self).insert(name.clone(), Arc::clone(new));
         new.index(self, true);
         if old.as_ref().is_none_or(|old| old.meta().uid != new.meta().uid) {
             new.arrive(self);
         }
         self.family.learn(T::KIND, &name, new.meta());
         routes::kinship(T::KIND, &name, new.meta(), self, keys);
-        T::wake(old.as_deref(), Some(&new), self, keys);
+        T::wake(old.as_deref(), Some(new), self, keys);
     }
 
     /// Takes in that an object is gone, unless a newer version of it is known already.

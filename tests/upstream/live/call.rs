@@ -69,7 +69,7 @@ impl Caller {
         while !unlisted.is_empty() {
             match watches.next().await.expect("watches do not end") {
                 Change::Show(object) => self.decider.show(object),
-                Change::Gone(key) => panic!("{key} is gone"),
+                Change::Gone(object) => panic!("{} is gone", object.key()),
                 Change::Listed(kind, keys) => {
                     self.decider.listed(kind, &keys);
                     unlisted.remove(&kind);

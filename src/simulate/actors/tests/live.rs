@@ -2,8 +2,11 @@
 //! tests do by hand, through the same server.
 
 use super::scene::workload;
+use crate::act;
+use crate::decide::binder::Pods;
 use crate::simulate::actors::{Kind, Roles, run};
 use fake_apiserver::{FakeApiServer, Ids, Options};
+use futures::StreamExt;
 use http::{Method, Request};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -26,7 +29,9 @@ impl Live {
         let client = kube::Client::new(server.router(), "default");
         let (stop, stopped) = watch::channel(false);
         let now = Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
-        let actors = tokio::spawn(run(client.clone(), Roles::default(), now, stopped));
+        let roles = act::Roles { controller: true, scheduler: Some(Pods::All) };
+        let shared = act::watch::watch(&client, &act::run::kinds(&roles)).boxed();
+        let actors = tokio::spawn(run(client.clone(), shared, Roles::default(), now, stopped));
         let live = Self { client, stop, actors };
         for object in objects {
             live.create(object).await;
