@@ -15,7 +15,7 @@ use super::execute::Outcome;
 use super::operations::{Operations, Start};
 use super::queue::{Queue, Turn};
 use crate::cluster::{Cluster, Key, Kind, Object, Wakes};
-use crate::decide::controller::{self, provision, reclaim, recycle};
+use crate::decide::controller::{self, operation};
 use crate::decide::{self, Action, Event, Operation, Plan, Reads, Reason, Settings, binder};
 use crate::objects::volume;
 
@@ -66,7 +66,15 @@ struct UnderWay {
     key: Key,
     targets: BTreeSet<Key>,
     after: Vec<Action>,
-    operation: Option<Operation>,
+    operation: Option<Running>,
+}
+
+/// An operation between its steps.
+#[derive(Clone, Debug)]
+struct Running {
+    operation: Operation,
+    /// Whether it has failed, whatever still has to be said about that.
+    failed: bool,
 }
 
 /// Counts of what was decided and what became of it.
@@ -300,7 +308,10 @@ impl Decider {
     }
 
     /// Takes a plan over: assumes its writes, and makes a job of what the API server has to do.
-    fn accept(&mut self, key: &Key, plan: Plan, operation: Option<Operation>, now: Instant) -> Option<Job> {
+    fn accept(&mut self, key: &Key, plan: Plan, mut operation: Option<Running>, now: Instant) -> Option<Job> {
+        if let Some(running) = &mut operation {
+            running.failed |= plan.actions.contains(&Action::BackOff);
+        }
         let targets: BTreeSet<Key> = plan.writes().map(|write| write.target().clone()).collect();
         let ahead = match self.ahead(&targets, operation.as_ref()) {
             Ahead::Nothing => None,
@@ -321,7 +332,7 @@ impl Decider {
         let remote = plan
             .actions
             .iter()
-            .any(|action| matches!(action, Action::Write(_) | Action::Read(_) | Action::Storage(_)));
+            .any(|action| matches!(action, Action::Write(_) | Action::Read(_) | Action::Ask(_)));
         let objects = self.objects(&plan.actions);
         self.assume(&plan.actions);
         for action in &plan.actions {
@@ -355,7 +366,7 @@ impl Decider {
     }
 
     /// What has to end before a plan with these targets can be carried out.
-    fn ahead(&self, targets: &BTreeSet<Key>, operation: Option<&Operation>) -> Ahead {
+    fn ahead(&self, targets: &BTreeSet<Key>, operation: Option<&Running>) -> Ahead {
         let mut busy = targets.iter().filter_map(|target| Some((target, *self.busy.get(target)?)));
         let Some((target, id)) = busy.next() else { return Ahead::Nothing };
         let others = busy.any(|(_, other)| other != id);
@@ -423,7 +434,8 @@ impl Decider {
             Action::Assume(pod, assumption) => self.cluster.set_assumption(pod, Some(assumption.clone())),
             Action::Offer(volume) => self.queue.push_offer(volume),
             Action::Write(_)
-            | Action::Storage(_)
+            | Action::Ask(_)
+            | Action::BackOff
             | Action::Emit(_)
             | Action::Enqueue(_)
             | Action::Start(_)
@@ -462,7 +474,8 @@ impl Decider {
                     self.parked.insert(pod);
                 }
                 Action::Write(_)
-                | Action::Storage(_)
+                | Action::Ask(_)
+                | Action::BackOff
                 | Action::Emit(_)
                 | Action::Offer(_)
                 | Action::Assume(..)
@@ -481,31 +494,43 @@ impl Decider {
             }
             Start::Now => {
                 let key = operation.key().clone();
-                let plan = match &operation {
-                    Operation::Provision(claim) => provision::operate(&self.cluster, &self.settings, claim),
-                    Operation::Delete(volume) => reclaim::delete(&self.cluster, volume),
-                    Operation::Recycle(volume) => recycle::recycle(&self.cluster, volume),
-                };
-                self.accept(&key, plan, Some(operation), now)
+                let plan = operation::operate(&self.cluster, &self.settings, &operation, &Reads::default());
+                self.accept(&key, plan, Some(Running { operation, failed: false }), now)
             }
         }
     }
 
-    fn finish_operation(&mut self, operation: Option<&Operation>, succeeded: bool, now: Instant) {
-        if let Some(operation) = operation {
-            self.operations.finish(operation, succeeded, now);
+    /// Takes note that an operation has ended. One that failed is looked at again when its pause is over.
+    fn finish_operation(&mut self, operation: Option<&Running>, succeeded: bool, now: Instant) {
+        if let Some(Running { operation, failed }) = operation
+            && let Some(again) = self.operations.finish(operation, succeeded && !failed, now)
+        {
+            self.queue.push_at(operation.key(), again);
         }
     }
 
-    /// After a plugin has failed: what users are told of it. The operation itself backs off.
-    fn storage_failed(&mut self, operation: Option<&Operation>, error: &Error, now: Instant) -> Option<Job> {
-        let Error::Storage { message } = error else { return None };
-        let (key, plan) = match operation? {
-            Operation::Provision(claim) => (claim, provision::storage_failed(&self.cluster, claim, message)),
-            Operation::Delete(volume) => (volume, reclaim::storage_failed(&self.cluster, volume, message)),
-            Operation::Recycle(_) => return None,
-        };
-        self.accept(key, plan, None, now)
+    /// The next step of an operation whose last one has been performed; `None` when that was the last.
+    fn next_step(&mut self, running: &Running, outcome: &mut Outcome) -> Option<Plan> {
+        let Running { operation, .. } = running;
+        if let Some(Error::Unsaved { volume, message }) = &outcome.error {
+            return Some(operation::unsaved(&self.settings, operation, volume, message));
+        }
+        if outcome.error.is_some() {
+            return None;
+        }
+        if let Some((call, answer)) = outcome.answer.take() {
+            return Some(operation::answered(&self.cluster, operation, &call, answer));
+        }
+        let reads = std::mem::take(&mut outcome.reads);
+        if reads.is_empty() {
+            return None;
+        }
+        // What was read may be newer than what the watches have shown.
+        for object in reads.values().flatten().filter(|object| object.key() == *operation.key()) {
+            let wakes = self.cluster.show(object.clone());
+            self.wake(wakes);
+        }
+        Some(operation::operate(&self.cluster, &self.settings, operation, &reads))
     }
 
     /// Takes note of how a job ended; returns the jobs that may begin now.
@@ -526,7 +551,7 @@ impl Decider {
         }
         let follower = self.begin_follower(id, &outcome);
         self.set_free(&key, &targets, id);
-        let next = self.conclude(&key, after, operation.as_ref(), outcome, now);
+        let next = self.conclude(&key, after, operation, outcome, now);
         follower.into_iter().chain(next).collect()
     }
 
@@ -535,19 +560,22 @@ impl Decider {
         &mut self,
         key: &Key,
         after: Vec<Action>,
-        operation: Option<&Operation>,
-        outcome: Outcome,
+        operation: Option<Running>,
+        mut outcome: Outcome,
         now: Instant,
     ) -> Option<Job> {
-        self.finish_operation(operation, outcome.error.is_none(), now);
-        if let Some(error) = outcome.error {
+        if let Some(error) = &outcome.error {
             self.counts.failures += 1;
             self.counts.conflicts += u64::from(error.is_conflict());
             self.cluster.set_assumption(key, None);
-            if let Some(job) = self.storage_failed(operation, &error, now) {
-                return Some(job);
-            }
             tracing::info!(%key, %error, "the rest of the plan is dropped");
+        }
+        let step = operation.as_ref().and_then(|running| self.next_step(running, &mut outcome));
+        if let Some(plan) = step {
+            return self.accept(key, plan, operation, now);
+        }
+        self.finish_operation(operation.as_ref(), outcome.error.is_none(), now);
+        if outcome.error.is_some() {
             return None;
         }
         // A pod whose volumes are only about to be bound has not succeeded yet: where that fails time and again, the
@@ -566,12 +594,13 @@ impl Decider {
 /// What has to be done in order, and what may only be done when all of that is.
 fn split(actions: Vec<Action>) -> (Vec<Action>, Vec<Action>) {
     actions.into_iter().partition(|action| match action {
-        Action::Write(_) | Action::Storage(_) | Action::Emit(_) | Action::Read(_) | Action::Assume(..) => {
-            true
-        }
-        Action::Enqueue(_) | Action::Offer(_) | Action::Start(_) | Action::Forget(_) | Action::Park(_) => {
-            false
-        }
+        Action::Write(_) | Action::Ask(_) | Action::Emit(_) | Action::Read(_) | Action::Assume(..) => true,
+        Action::Enqueue(_)
+        | Action::Offer(_)
+        | Action::Start(_)
+        | Action::Forget(_)
+        | Action::Park(_)
+        | Action::BackOff => false,
     })
 }
 

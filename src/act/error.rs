@@ -1,6 +1,9 @@
 //! What can go wrong on the way to the API server.
 
+use std::sync::Arc;
+
 use crate::cluster::Key;
+use crate::objects::{Volume, name};
 
 /// An error, with the object that it is about and whether trying again may help.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -23,10 +26,12 @@ pub enum Error {
         /// The answer's HTTP status code, 0 when there was no answer.
         code: u16,
     },
-    /// A plugin could not make or remove storage on this machine.
-    #[error("{message}")]
-    Storage {
-        /// What the operating system said.
+    /// A volume whose storage has been made could not be saved.
+    #[error("volume {} could not be saved: {message}", name(&volume.metadata))]
+    Unsaved {
+        /// The volume.
+        volume: Arc<Volume>,
+        /// The server's last answer.
         message: String,
     },
     /// The watches could not be set up, or the connection was lost for good.

@@ -4,6 +4,7 @@
 //! first failure ends the job: what comes after rests on it. A conflict is never answered by sending again.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -13,11 +14,12 @@ use serde_json::json;
 use super::decider::Job;
 use super::error::Error;
 use super::events::EventSink;
-use super::plugin::{self, StorageMode};
+use super::plugin::{ATTEMPTS, PAUSE, Plugins};
 use crate::cluster::{Key, Kind, Object};
 use crate::decide::patch::Request;
+use crate::decide::plugin::{Answer, Call};
 use crate::decide::{Action, Reads, Write};
-use crate::objects::{Claim, Pod, Volume};
+use crate::objects::{Claim, Node, Pod, Volume};
 
 /// How long one request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,6 +31,8 @@ pub struct Outcome {
     pub answers: BTreeMap<Key, Object>,
     /// The answers to the reads.
     pub reads: Reads,
+    /// What a plugin was asked and answered.
+    pub answer: Option<(Call, Answer)>,
     /// What ended the job early.
     pub error: Option<Error>,
     /// The number of writes that the API server took.
@@ -42,18 +46,22 @@ pub struct Executor {
     pub client: Client,
     /// Where events go.
     pub events: EventSink,
-    /// What becomes of storage on this machine.
-    pub storage: StorageMode,
+    /// The in-tree plugins.
+    pub plugins: Plugins,
 }
 
 /// Performs a job.
 pub async fn perform(executor: &Executor, mut job: Job) -> Outcome {
-    let Executor { client, events, storage } = executor;
+    let Executor { client, events, plugins } = executor;
     let mut outcome = Outcome::default();
     for action in std::mem::take(&mut job.actions) {
         let done = match action {
             Action::Write(write) => perform_write(client, &job, &write, &mut outcome).await,
-            Action::Storage(call) => plugin::perform(*storage, &call).await,
+            Action::Ask(call) => {
+                let answer = plugins.call(&call).await;
+                outcome.answer = Some((call, answer));
+                Ok(())
+            }
             Action::Emit(event) => {
                 let regarding =
                     outcome.answers.get(&event.regarding).or_else(|| job.objects.get(&event.regarding));
@@ -72,7 +80,8 @@ pub async fn perform(executor: &Executor, mut job: Job) -> Outcome {
             | Action::Start(_)
             | Action::Assume(..)
             | Action::Forget(_)
-            | Action::Park(_) => Ok(()),
+            | Action::Park(_)
+            | Action::BackOff => Ok(()),
         };
         if let Err(error) = done {
             outcome.error = Some(error);
@@ -89,6 +98,12 @@ async fn perform_write(
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
     let key = write.target();
+    if let Write::CreateVolume { object, .. } = write {
+        let answer = save(client, key, object).await?;
+        outcome.writes += 1;
+        outcome.answers.extend(answer.map(|answer| (key.clone(), answer)));
+        return Ok(());
+    }
     let created = write.created();
     let before = outcome.answers.get(key).or_else(|| job.objects.get(key)).or(created.as_ref());
     let Some(before) = before else { return Ok(()) };
@@ -99,6 +114,27 @@ async fn perform_write(
         outcome.answers.insert(key.clone(), answer);
     }
     Ok(())
+}
+
+/// Saves a volume whose storage has been made, trying again for a while; `None` when it has been saved before.
+async fn save(client: &Client, key: &Key, volume: &Arc<Volume>) -> Result<Option<Object>, Error> {
+    let object = Object::Volume(volume.clone());
+    let mut attempt = 1;
+    loop {
+        let message = match create(client, key, &object).await {
+            Ok(saved) => return Ok(Some(saved)),
+            // A name that was not conflicting can only be taken by the same volume.
+            Err(Error::Api { code: 409, .. }) => return Ok(None),
+            Err(Error::Api { message, .. }) => message,
+            Err(other) => other.to_string(),
+        };
+        if attempt == ATTEMPTS {
+            return Err(Error::Unsaved { volume: volume.clone(), message });
+        }
+        tracing::debug!(%key, attempt, %message, "not saved yet");
+        attempt += 1;
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 /// Gives a request its time limit and its errors their object.
@@ -234,7 +270,11 @@ pub async fn read(client: &Client, key: &Key) -> Result<Option<Object>, Error> {
             let api: Api<Volume> = Api::all(client.clone());
             limited("get", key, api.get_opt(key.name())).await.map(|volume| volume.map(Object::from))
         }
-        Kind::Pod | Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => Ok(None),
+        Kind::Node => {
+            let api: Api<Node> = Api::all(client.clone());
+            limited("get", key, api.get_opt(key.name())).await.map(|node| node.map(Object::from))
+        }
+        Kind::Pod | Kind::Class | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => Ok(None),
     }
 }
 

@@ -18,5 +18,5 @@ pub mod watch;
 pub use decider::{Decider, Job, Roles};
 pub use error::Error;
 pub use execute::Outcome;
-pub use plugin::StorageMode;
+pub use plugin::{Plugins, VolumePlugin};
 pub use run::{Options, Stats, run, run_on};

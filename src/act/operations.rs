@@ -55,16 +55,19 @@ impl Operations {
         }
     }
 
-    /// Takes note that an operation has ended.
-    pub fn finish(&mut self, operation: &Operation, succeeded: bool, now: Instant) {
+    /// Takes note that an operation has ended; says when one that failed may run again.
+    pub fn finish(&mut self, operation: &Operation, succeeded: bool, now: Instant) -> Option<Instant> {
         if succeeded {
             self.states.remove(operation);
-        } else if let Some(state) = self.states.get_mut(operation) {
-            state.running = false;
-            state.pause =
-                if state.pause.is_zero() { FIRST_BACKOFF } else { (state.pause * 2).min(LONGEST_BACKOFF) };
-            state.not_before = Some(now + state.pause);
+            return None;
         }
+        let state = self.states.get_mut(operation)?;
+        state.running = false;
+        state.pause =
+            if state.pause.is_zero() { FIRST_BACKOFF } else { (state.pause * 2).min(LONGEST_BACKOFF) };
+        let again = now + state.pause;
+        state.not_before = Some(again);
+        Some(again)
     }
 }
 

@@ -11,7 +11,7 @@ use super::decider::{Counts, Decider, Job, Roles};
 use super::error::Error;
 use super::events::{self, EventSink};
 use super::execute::{self, Executor, Outcome};
-use super::plugin::StorageMode;
+use super::plugin::Plugins;
 use super::watch::{Change, watch};
 use crate::cluster::{Cluster, Kind};
 use crate::decide::Settings;
@@ -23,8 +23,8 @@ pub struct Options {
     pub settings: Settings,
     /// Whose decisions are made.
     pub roles: Roles,
-    /// What becomes of storage on this machine.
-    pub storage: StorageMode,
+    /// The in-tree plugins; the settings say what decisions have to know of them.
+    pub plugins: Plugins,
     /// How many jobs may be under way at once.
     pub executors: usize,
     /// How many events may wait to be posted; further ones are dropped.
@@ -40,7 +40,7 @@ impl Options {
         Options {
             settings: Settings::default(),
             roles: Roles::controller(),
-            storage: StorageMode::Real,
+            plugins: Plugins::built_in(),
             executors: 64,
             event_queue: events::QUEUE,
             drain: Duration::from_secs(10),
@@ -111,7 +111,7 @@ async fn decide_and_perform(
     let mut decider = Decider::new(options.settings, options.roles.clone());
     let mut jobs = FuturesUnordered::new();
     let mut stats = Stats::default();
-    let executor = Executor { client, events: sink.clone(), storage: options.storage };
+    let executor = Executor { client, events: sink.clone(), plugins: options.plugins.clone() };
     let perform = |job: Job| {
         let executor = executor.clone();
         async move { (job.id, execute::perform(&executor, job).await) }

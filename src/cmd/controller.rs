@@ -8,7 +8,7 @@ use kube::{Client, Config};
 
 use super::{Exit, complain, runtime, told_to_stop};
 use crate::act::{self, Options};
-use crate::decide::Settings;
+use crate::decide::{Settings, plugin};
 
 /// Which cluster, and how.
 #[derive(Debug, Args)]
@@ -50,7 +50,8 @@ async fn control(arguments: &Arguments) -> Exit {
         return complain(&format!("cannot reach {server}: {error}"), Exit::Unreachable);
     }
     tracing::info!(server, "running");
-    let settings = Settings { host_path: arguments.enable_hostpath_provisioner, ..Settings::default() };
+    let plugins = if arguments.enable_hostpath_provisioner { plugin::PROVISIONING } else { plugin::BUILT_IN };
+    let settings = Settings { plugins, ..Settings::default() };
     let executors = usize::from(arguments.executors);
     let options = Options { settings, executors, ..Options::controller() };
     match act::run(client, options, told_to_stop()).await {

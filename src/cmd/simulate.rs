@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::meter::Meter;
 use super::{Exit, complain};
-use crate::decide::Settings;
+use crate::decide::{Settings, plugin};
 use crate::manifest;
 use crate::simulate::report::Report;
 use crate::simulate::{Input, Progress, simulate_watched, table};
@@ -79,7 +79,8 @@ fn report(arguments: &Arguments, progress: &Progress) -> Result<Report, Box<dyn 
     let loaded = manifest::load(&arguments.files, &arguments.namespace, || std::io::stdin().lock())?;
     let stages = arguments.then.iter().map(|file| manifest::load_stage(file, &arguments.namespace));
     let stages = stages.collect::<Result<Vec<_>, _>>()?;
-    let settings = Settings { strict: arguments.strict, host_path: true, ..Settings::default() };
+    let settings =
+        Settings { strict: arguments.strict, plugins: plugin::PROVISIONING, ..Settings::default() };
     let input = Input { loaded, stages, settings, limit: Some(arguments.limit) };
     Ok(simulate_watched(input, progress)?)
 }

@@ -13,12 +13,13 @@ mod fix;
 pub mod matching;
 pub mod patch;
 pub mod plan;
+pub mod plugin;
 mod prose;
 pub mod reason;
 pub mod write;
 
 pub use event::{Event, Severity};
-pub use plan::{Action, Operation, Plan, Reads, Settings, Storage};
+pub use plan::{Action, Operation, Plan, Reads, Settings};
 pub use reason::Reason;
 pub use write::Write;
 

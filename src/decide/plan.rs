@@ -3,25 +3,34 @@
 use std::collections::BTreeMap;
 
 use crate::cluster::{Assumption, Key, Object};
+use crate::decide::plugin::{self, Call, Plugin};
 use crate::decide::{Event, Reason, Write};
+use crate::objects::translation::{self, Migration};
 
 /// What decisions may take for granted.
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Whether `volumeAttributesClassName` takes part in matching (locked on since Kubernetes 1.36).
     pub volume_attributes_class: bool,
     /// Whether volumes are provisioned for claims.
     pub provisioning: bool,
-    /// Whether the in-tree hostPath plugin provisions and deletes volumes.
-    pub host_path: bool,
+    /// The in-tree plugins that are there.
+    pub plugins: &'static [Plugin],
+    /// Which in-tree plugins are served by CSI drivers.
+    pub migrations: &'static [Migration],
     /// Whether a reserved volume that differs from what its claim asks for is refused, not only warned about.
     pub strict: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { volume_attributes_class: true, provisioning: true, host_path: false, strict: false }
+        Settings {
+            volume_attributes_class: true,
+            provisioning: true,
+            plugins: plugin::BUILT_IN,
+            migrations: &translation::MIGRATIONS,
+            strict: false,
+        }
     }
 }
 
@@ -42,8 +51,8 @@ pub struct Plan {
 pub enum Action {
     /// One API write.
     Write(Write),
-    /// Make or remove storage on this machine.
-    Storage(Storage),
+    /// Ask a plugin; always the last action of an operation's step.
+    Ask(Call),
     /// Tell users; follows the write that makes it true.
     Emit(Event),
     /// Let another key be looked at.
@@ -59,23 +68,10 @@ pub enum Action {
     Forget(Key),
     /// Leave the pod alone until something changes that may help it.
     Park(Key),
-    /// Ask the API server for an object, then sync again with the answer. Always the last action.
+    /// Ask the API server for an object, then decide again with the answer. Only other reads come after it.
     Read(Key),
-}
-
-/// What a plugin does to storage on the machine that this program runs on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Storage {
-    /// Make a directory, unless it is there.
-    MakeDirectory {
-        /// Its path.
-        path: String,
-    },
-    /// Remove a directory and what is in it, if it is there.
-    RemoveDirectory {
-        /// Its path.
-        path: String,
-    },
+    /// Take note that the operation has failed: it may begin again after a pause.
+    BackOff,
 }
 
 /// Something that takes long and is done beside the syncs.
@@ -142,7 +138,8 @@ impl Plan {
     pub fn writes(&self) -> impl Iterator<Item = &Write> {
         self.actions.iter().filter_map(|action| match action {
             Action::Write(write) => Some(write),
-            Action::Storage(_)
+            Action::Ask(_)
+            | Action::BackOff
             | Action::Emit(_)
             | Action::Enqueue(_)
             | Action::Offer(_)

@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::cluster::{Key, Object};
 use crate::objects::{
     Claim, Pod, Volume, annotation, annotations, claim, name, namespace, pod, quantity::Amount, translation,
-    uid, volume,
+    translation::Migration, uid, volume,
 };
 
 /// Who a claim is, for the reference on its volume.
@@ -112,6 +112,8 @@ pub enum Write {
         claim: Key,
         /// The provisioner.
         provisioner: String,
+        /// Which in-tree plugins are served by CSI drivers.
+        migrations: &'static [Migration],
     },
     /// Tell provisioners on which node the claim's pod will run; `None` asks the scheduler to choose again.
     SelectNode {
@@ -320,7 +322,9 @@ impl Write {
             Write::SetClaimClass { class, .. } => {
                 object.spec.get_or_insert_default().storage_class_name = Some(class.clone());
             }
-            Write::SetProvisioner { provisioner, .. } => set_provisioner(object, provisioner),
+            Write::SetProvisioner { provisioner, migrations, .. } => {
+                set_provisioner(object, provisioner, migrations);
+            }
             Write::SelectNode { node, .. } => {
                 set_annotation(&mut object.metadata, annotations::SELECTED_NODE, node.as_deref());
             }
@@ -434,14 +438,14 @@ fn bind(object: &mut Claim, volume: &str) {
     }
 }
 
-fn set_provisioner(object: &mut Claim, provisioner: &str) {
+fn set_provisioner(object: &mut Claim, provisioner: &str, migrations: &[Migration]) {
     if annotation(&object.metadata, annotations::STORAGE_PROVISIONER) == Some(provisioner) {
         return;
     }
     for key in [annotations::BETA_STORAGE_PROVISIONER, annotations::STORAGE_PROVISIONER] {
         set_annotation(&mut object.metadata, key, Some(provisioner));
     }
-    let migrated_to = translation::annealed_claim(&object.metadata);
+    let migrated_to = translation::annealed_claim(migrations, &object.metadata);
     set_annotation(&mut object.metadata, annotations::MIGRATED_TO, migrated_to.as_deref());
 }
 

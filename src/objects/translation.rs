@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::{annotation, annotations};
 
 /// One migrated in-tree plugin.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migration {
     /// The plugin's name, as classes and `provisioned-by` have it.
     pub plugin: &'static str,
@@ -29,31 +29,31 @@ pub const MIGRATIONS: [Migration; 7] = [
 
 /// The CSI driver that serves the plugin, if it is migrated.
 #[must_use]
-pub fn driver_of(plugin: &str) -> Option<&'static str> {
-    MIGRATIONS.iter().find(|migration| migration.plugin == plugin).map(|migration| migration.driver)
+pub fn driver_of(migrations: &[Migration], plugin: &str) -> Option<&'static str> {
+    migrations.iter().find(|migration| migration.plugin == plugin).map(|migration| migration.driver)
 }
 
 /// What the `migrated-to` annotation should be on an object that `provisioner` serves: the driver of a migrated
 /// plugin, else none; without a provisioner it stays as it is. Answers to `updateMigrationAnnotations`.
-fn annealed(meta: &ObjectMeta, provisioner: Option<&str>) -> Option<String> {
+fn annealed(migrations: &[Migration], meta: &ObjectMeta, provisioner: Option<&str>) -> Option<String> {
     let now = annotation(meta, annotations::MIGRATED_TO);
     match provisioner {
         None => now,
-        Some(provisioner) => driver_of(provisioner).or(now.filter(|now| now.is_empty())),
+        Some(provisioner) => driver_of(migrations, provisioner).or(now.filter(|now| now.is_empty())),
     }
     .map(str::to_owned)
 }
 
 /// What a volume's `migrated-to` annotation should be.
 #[must_use]
-pub fn annealed_volume(meta: &ObjectMeta) -> Option<String> {
-    annealed(meta, annotation(meta, annotations::PROVISIONED_BY))
+pub fn annealed_volume(migrations: &[Migration], meta: &ObjectMeta) -> Option<String> {
+    annealed(migrations, meta, annotation(meta, annotations::PROVISIONED_BY))
 }
 
 /// What a claim's `migrated-to` annotation should be.
 #[must_use]
-pub fn annealed_claim(meta: &ObjectMeta) -> Option<String> {
+pub fn annealed_claim(migrations: &[Migration], meta: &ObjectMeta) -> Option<String> {
     let provisioner = annotation(meta, annotations::STORAGE_PROVISIONER)
         .or_else(|| annotation(meta, annotations::BETA_STORAGE_PROVISIONER));
-    annealed(meta, provisioner)
+    annealed(migrations, meta, provisioner)
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use pvbind::act::Roles;
 use pvbind::cluster::{Key, Kind, Object};
-use pvbind::decide::controller::{provision, reclaim, recycle};
+use pvbind::decide::controller::operation;
 use pvbind::decide::{self, Action, Operation, Plan, Reads, Reason, Settings, binder};
 
 use crate::check;
@@ -49,6 +49,24 @@ fn at_rest(drive: &Drive, schedules: bool) {
     }
 }
 
+/// The first step of an operation that does more than read.
+fn step(drive: &Drive, operation: &Operation) -> Plan {
+    let (cluster, settings) = (drive.decider.cluster(), Settings::default());
+    let mut reads = Reads::new();
+    loop {
+        let plan = operation::operate(cluster, &settings, operation, &reads);
+        let wanted = plan.actions.iter().filter_map(|action| match action {
+            Action::Read(key) => Some((key.clone(), drive.server.objects.get(key).cloned())),
+            _ => None,
+        });
+        let read: Reads = wanted.collect();
+        if read.is_empty() {
+            return plan;
+        }
+        reads.extend(read);
+    }
+}
+
 /// What would be decided now, operations included.
 fn plans(drive: &Drive, key: &Key, schedules: bool) -> Vec<Plan> {
     let (cluster, settings) = (drive.decider.cluster(), Settings::default());
@@ -65,9 +83,7 @@ fn plans(drive: &Drive, key: &Key, schedules: bool) -> Vec<Plan> {
         .actions
         .iter()
         .filter_map(|action| match action {
-            Action::Start(Operation::Provision(claim)) => Some(provision::operate(cluster, &settings, claim)),
-            Action::Start(Operation::Delete(volume)) => Some(reclaim::delete(cluster, volume)),
-            Action::Start(Operation::Recycle(volume)) => Some(recycle::recycle(cluster, volume)),
+            Action::Start(operation) => Some(step(drive, operation)),
             _ => None,
         })
         .collect();

@@ -7,20 +7,20 @@ use pvbind::act::execute::placed;
 use pvbind::act::{Decider, Error, Job, Outcome, Roles};
 use pvbind::cluster::{Key, Kind, Object};
 use pvbind::decide::patch::Request;
+use pvbind::decide::plugin::Failure;
 use pvbind::decide::{Action, Settings, Write};
 use pvbind::objects::{Claim, Pod, Volume};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::pure::{deleting, finished};
+use crate::pure::{deleting, finished, made};
 use crate::safety::{self, Api, Safety};
 use crate::world::{World, with_version};
 use crate::{Dice, render};
 
 /// More steps than any small world needs.
 const STEPS: usize = 20_000;
-/// So many times in a row the clock may move on without any write before the world counts as at rest: decisions
-/// that fail for good are tried again for ever.
+/// So often the clock may move on without a write before the world counts as at rest: what fails for good goes on.
 const QUIET: usize = 40;
 const KINDS: [Kind; 5] = [Kind::Node, Kind::Class, Kind::Volume, Kind::Claim, Kind::Pod];
 
@@ -301,7 +301,11 @@ impl Drive {
     fn perform(&mut self, action: &Action, task: &mut Task) -> Result<(), Error> {
         match action {
             Action::Write(write) => self.write(write, task),
-            Action::Storage(_) if self.fails() => Err(Error::Storage { message: "no space".to_owned() }),
+            Action::Ask(call) => {
+                let failure = self.fails().then(|| Failure::Failed("no space".to_owned()));
+                task.outcome.answer = Some((call.clone(), failure.map_or(Ok(made(call)), Err)));
+                Ok(())
+            }
             Action::Read(key) => {
                 if self.fails() {
                     return Err(failure(key));

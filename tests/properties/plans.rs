@@ -4,7 +4,7 @@ use pvbind::cluster::{Cluster, Key, Kind, Object};
 use pvbind::decide::patch::Request;
 use pvbind::decide::write::ClaimIdentity;
 use pvbind::decide::{self, Plan, Reads, Settings, Write, binder};
-use pvbind::objects::{claim, volume};
+use pvbind::objects::{claim, translation, volume};
 use serde_json::{Value, json};
 
 use crate::world::worlds;
@@ -156,12 +156,16 @@ fn claim_writes(key: &Key, objects: &[Object], writes: &mut Vec<Write>) {
         let text = text.to_owned();
         writes.push(Write::BindClaim { claim: claim(), volume: text.clone() });
         writes.push(Write::SetClaimClass { claim: claim(), class: text.clone() });
-        writes.push(Write::SetProvisioner { claim: claim(), provisioner: text.clone() });
+        writes.push(Write::SetProvisioner {
+            claim: claim(),
+            provisioner: text.clone(),
+            migrations: &translation::MIGRATIONS,
+        });
         writes.push(Write::SelectNode { claim: claim(), node: Some(text.clone()) });
         writes.push(Write::AnnealClaim { claim: claim(), migrated_to: Some(text) });
     }
     let provisioner = "kubernetes.io/aws-ebs".to_owned();
-    writes.push(Write::SetProvisioner { claim: claim(), provisioner });
+    writes.push(Write::SetProvisioner { claim: claim(), provisioner, migrations: &translation::MIGRATIONS });
     writes.push(Write::SelectNode { claim: claim(), node: None });
     writes.push(Write::AnnealClaim { claim: claim(), migrated_to: None });
 }

@@ -1,10 +1,13 @@
 //! A world on the pure core: no client, no server, no clock. The API server is a map.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pvbind::cluster::{Cluster, Key, Kind, Object};
-use pvbind::decide::controller::{provision, reclaim, recycle};
+use pvbind::decide::controller::operation;
+use pvbind::decide::plugin::Call;
 use pvbind::decide::{self, Action, Operation, Plan, Reads, Settings, Write};
+use pvbind::objects::Volume;
 use serde_json::json;
 
 use crate::safety::{self, Api, Safety};
@@ -34,8 +37,17 @@ pub struct Run {
 enum Stop {
     /// It asks for an object.
     Read(Key),
+    /// It asks a plugin.
+    Ask(Call),
     /// The limit of writes is reached.
     Limit,
+}
+
+/// What a plugin answers that does everything at once.
+pub fn made(call: &Call) -> Option<Arc<Volume>> {
+    let Call::Provision(wanted) = call else { return None };
+    let volume = json!({"metadata": {"name": wanted.name}, "spec": {"hostPath": {"path": "/tmp/made"}}});
+    Some(Arc::new(serde_json::from_value(volume).expect("a volume")))
 }
 
 impl Run {
@@ -91,6 +103,7 @@ impl Run {
             match self.perform(plan) {
                 Ok(()) => return true,
                 Err(Stop::Limit) => return false,
+                Err(Stop::Ask(call)) => panic!("a sync asks no plugin: {call:?}"),
                 Err(Stop::Read(read)) => {
                     let answer = self.api.get(&read).cloned();
                     assert!(reads.insert(read, answer).is_none(), "the same object is read twice");
@@ -105,21 +118,36 @@ impl Run {
                 Action::Write(write) => self.write(&write)?,
                 Action::Start(operation) => {
                     safety::operation(&self.api, &operation);
-                    let plan = match &operation {
-                        Operation::Provision(claim) => {
-                            provision::operate(&self.cluster, &self.settings, claim)
-                        }
-                        Operation::Delete(volume) => reclaim::delete(&self.cluster, volume),
-                        Operation::Recycle(volume) => recycle::recycle(&self.cluster, volume),
-                    };
-                    self.perform(plan)?;
+                    self.operate(&operation)?;
                 }
                 Action::Read(key) => return Err(Stop::Read(key)),
-                Action::Emit(_) | Action::Storage(_) | Action::Enqueue(_) | Action::Offer(_) => {}
+                Action::Ask(call) => return Err(Stop::Ask(call)),
+                Action::Emit(_) | Action::Enqueue(_) | Action::Offer(_) | Action::BackOff => {}
                 Action::Assume(..) | Action::Forget(_) | Action::Park(_) => panic!("no pod is placed here"),
             }
         }
         Ok(())
+    }
+
+    /// Performs an operation, step after step, with a plugin that does everything at once.
+    fn operate(&mut self, operation: &Operation) -> Result<(), Stop> {
+        let mut reads = Reads::new();
+        let mut plan = operation::operate(&self.cluster, &self.settings, operation, &reads);
+        loop {
+            plan = match self.perform(plan) {
+                Ok(()) => return Ok(()),
+                Err(Stop::Limit) => return Err(Stop::Limit),
+                Err(Stop::Read(key)) => {
+                    // Reads are asked for together: what is missing is read with the first.
+                    reads.insert(key.clone(), self.api.get(&key).cloned());
+                    operation::operate(&self.cluster, &self.settings, operation, &reads)
+                }
+                Err(Stop::Ask(call)) => {
+                    let answer = Ok(made(&call));
+                    operation::answered(&self.cluster, operation, &call, answer)
+                }
+            };
+        }
     }
 
     fn write(&mut self, write: &Write) -> Result<(), Stop> {

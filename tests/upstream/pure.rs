@@ -1,15 +1,19 @@
 //! A case on the pure core: no client, no server, no clock. The API server is a map.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
+use pvbind::act::plugin::ATTEMPTS;
 use pvbind::cluster::{Cluster, Key, Kind, Object};
-use pvbind::decide::controller::{provision, reclaim, recycle};
+use pvbind::decide::controller::operation;
 use pvbind::decide::patch::Request;
+use pvbind::decide::plugin::{Answer, Call};
 use pvbind::decide::{self, Action, Operation, Plan, Reads, Settings, Write};
-use pvbind::objects::{Claim, claim};
+use pvbind::objects::{Claim, Volume, claim};
 
 use crate::check::{self, Run};
-use crate::record::{Record, Step};
+use crate::mock::Mock;
+use crate::record::{ApiError, Injection, Record, Step};
 use crate::story::Story;
 
 /// More rounds than any case needs: a case that does not settle within them never does.
@@ -21,6 +25,20 @@ struct World {
     settings: Settings,
     run: Run,
     story: Story,
+    mock: Mock,
+    injections: VecDeque<Injection>,
+    api_errors: Vec<ApiError>,
+    /// How often anything changed at the API server.
+    changes: usize,
+}
+
+/// What a performed plan leads to.
+#[derive(Default)]
+struct Next {
+    reads: Vec<Key>,
+    answer: Option<(Call, Answer)>,
+    /// A volume that could not be saved, and why.
+    unsaved: Option<(Arc<Volume>, String)>,
 }
 
 /// Runs the case and returns its story.
@@ -31,6 +49,10 @@ pub fn run(record: &Record) -> Story {
         settings: record.settings(),
         run: Run::default(),
         story: Story::of(record),
+        mock: Mock::new(record),
+        injections: record.injections(),
+        api_errors: record.api_errors.clone(),
+        changes: 0,
     };
     for (object, placement) in record.objects() {
         if placement.in_cache() {
@@ -49,6 +71,8 @@ pub fn run(record: &Record) -> Story {
             world.settle();
         }
     }
+    world.run.used = world.mock.used();
+    world.api.retain(|key, _| key.kind() != Kind::Node);
     world.run.objects = std::mem::take(&mut world.api);
     check::all(record, &world.run);
     world.story.result(&world.run);
@@ -89,7 +113,7 @@ impl World {
     /// Syncs everything until nothing is written any more.
     fn settle(&mut self) {
         for _ in 0..ROUNDS {
-            let before = self.run.writes.len();
+            let before = self.changes;
             let keys: Vec<Key> = self
                 .cluster
                 .known_keys(Kind::Volume)
@@ -99,7 +123,7 @@ impl World {
             for key in keys {
                 self.sync(&key);
             }
-            if self.run.writes.len() == before {
+            if self.changes == before {
                 return;
             }
         }
@@ -113,47 +137,126 @@ impl World {
             let plan = decide::sync(&self.cluster, &self.settings, key, &reads);
             self.story.plan(key, &plan);
             let failed = plan.reason.is_failure();
-            match self.perform(plan) {
-                None => return failed,
-                Some(read) => {
-                    let answer = self.api.get(&read).cloned();
-                    assert!(reads.insert(read, answer).is_none(), "the same object is read twice");
-                }
+            let next = self.perform(plan);
+            if next.reads.is_empty() {
+                return failed;
             }
+            self.read(next.reads, &mut reads);
         }
     }
 
-    /// Performs a plan; returns the key to read, if it asks for one.
-    fn perform(&mut self, plan: Plan) -> Option<Key> {
+    fn read(&mut self, keys: Vec<Key>, reads: &mut Reads) {
+        for key in keys {
+            self.run.reads += 1;
+            let answer = self.api.get(&key).cloned();
+            assert!(reads.insert(key, answer).is_none(), "the same object is read twice");
+        }
+    }
+
+    /// Performs a plan.
+    fn perform(&mut self, plan: Plan) -> Next {
+        let mut next = Next::default();
         for action in plan.actions {
             match action {
+                Action::Write(Write::CreateVolume { object, .. }) => {
+                    if let Err(why) = self.save(&object) {
+                        next.unsaved = Some((object, why));
+                        return next;
+                    }
+                }
                 Action::Write(write) => self.write(&write),
                 Action::Emit(event) => {
                     let line = format!("{} {} {}", event.severity.as_str(), event.reason, event.message);
                     self.run.events.push(line);
                 }
-                Action::Start(operation) => {
-                    let plan = match &operation {
-                        Operation::Provision(claim) => {
-                            provision::operate(&self.cluster, &self.settings, claim)
-                        }
-                        Operation::Delete(volume) => reclaim::delete(&self.cluster, volume),
-                        Operation::Recycle(volume) => recycle::recycle(&self.cluster, volume),
-                    };
-                    self.story.operation(&operation, &plan);
-                    assert_eq!(self.perform(plan), None, "an operation of these sets reads nothing");
+                Action::Start(operation) => self.operate(&operation),
+                Action::Read(key) => next.reads.push(key),
+                Action::Ask(call) => {
+                    let answer = self.mock.call(&call);
+                    next.answer = Some((call, answer));
                 }
-                Action::Read(key) => return Some(key),
-                Action::Enqueue(_) | Action::Offer(_) => {}
+                Action::Enqueue(_) | Action::Offer(_) | Action::BackOff => {}
                 Action::Assume(..) | Action::Forget(_) | Action::Park(_) => panic!("no pod is placed here"),
-                Action::Storage(_) => panic!("no storage is made here"),
             }
         }
-        None
+        next
+    }
+
+    /// Performs an operation, step after step.
+    fn operate(&mut self, operation: &Operation) {
+        if let Some(injection) = self.injections.pop_front() {
+            self.inject(&injection);
+        }
+        let mut reads = Reads::new();
+        let mut plan = operation::operate(&self.cluster, &self.settings, operation, &reads);
+        loop {
+            self.story.operation(operation, &plan);
+            let next = self.perform(plan);
+            plan = if let Some((call, answer)) = next.answer {
+                operation::answered(&self.cluster, operation, &call, answer)
+            } else if let Some((volume, why)) = next.unsaved {
+                operation::unsaved(&self.settings, operation, &volume, &why)
+            } else if next.reads.is_empty() {
+                return;
+            } else {
+                self.read(next.reads, &mut reads);
+                for object in reads.values().flatten().filter(|object| object.key() == *operation.key()) {
+                    self.cluster.show(object.clone());
+                }
+                operation::operate(&self.cluster, &self.settings, operation, &reads)
+            };
+        }
+    }
+
+    fn inject(&mut self, injection: &Injection) {
+        self.story.line("  meanwhile, before the operation begins");
+        for object in injection.shown("api").into_iter().chain(injection.shown("lister")) {
+            self.story.line(&format!("    {} appears or changes", object.key()));
+            self.api.insert(object.key(), object);
+            self.changes += 1;
+        }
+        for key in injection.removed() {
+            self.story.line(&format!("    {key} goes"));
+            self.api.remove(&key);
+        }
+        for object in injection.shown("cache") {
+            self.cluster.show(object);
+        }
+    }
+
+    /// Saves a volume as the executor does, which tries again for a while.
+    fn save(&mut self, volume: &Arc<Volume>) -> Result<(), String> {
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS {
+            let of_create =
+                |error: &ApiError| error.verb == "create" && error.resource == "persistentvolumes";
+            if let Some(index) = self.api_errors.iter().position(of_create) {
+                let error = self.api_errors.remove(index).error;
+                if error.api_status.is_some_and(|status| status.code == 409) {
+                    return Ok(());
+                }
+                last = error.text;
+                continue;
+            }
+            let object = Object::Volume(volume.clone());
+            self.run.created.push(serde_json::to_value(&**volume).expect("a volume serialises"));
+            self.changes += 1;
+            self.cluster.show(object.clone());
+            assert!(self.api.insert(object.key(), object).is_none(), "a new volume");
+            return Ok(());
+        }
+        Err(last)
     }
 
     fn write(&mut self, write: &Write) {
         let key = write.target().clone();
+        self.changes += 1;
+        if let Write::DeleteVolume { .. } = write {
+            self.run.deletes += 1;
+            assert!(self.api.remove(&key).is_some(), "{key} is deleted once");
+            self.cluster.gone(&key);
+            return;
+        }
         let stored = self.api.get(&key).expect("what is written exists");
         assert_eq!(Some(stored), self.cluster.known(&key), "the decision was made on the stored version");
         let Some(Request::Patch { status, body }) = write.request(stored) else {
@@ -167,6 +270,13 @@ impl World {
         let subresource = if status { "status" } else { "" };
         self.run.writes.push((resource.to_owned(), subresource.to_owned(), key.name().to_owned(), body));
         let after = bump(write.apply(stored).expect("a change"));
+        let meta = after.metadata();
+        if meta.deletion_timestamp.is_some() && meta.finalizers.as_ref().is_none_or(Vec::is_empty) {
+            // Nothing keeps it any more.
+            self.api.remove(&key);
+            self.cluster.gone(&key);
+            return;
+        }
         self.cluster.show(after.clone());
         self.api.insert(key, after);
     }

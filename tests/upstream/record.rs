@@ -1,11 +1,13 @@
 //! The recorded cases as they stand in `testdata/upstream`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pvbind::cluster::{Key, Object};
-use pvbind::objects::{Claim, Class, Node, Pod, Volume};
+use pvbind::objects::{Claim, Class, Node, Pod, Volume, translation};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::mock;
 
 /// One controller case.
 #[derive(Debug, Deserialize)]
@@ -22,7 +24,7 @@ pub struct Record {
     #[serde(default)]
     pub call: Call,
     #[serde(default)]
-    pub api_errors: Vec<Value>,
+    pub api_errors: Vec<ApiError>,
     #[serde(default)]
     pub storage_classes: Vec<Class>,
     #[serde(default)]
@@ -57,7 +59,104 @@ pub struct ControllerOptions {
 pub struct Call {
     pub steps: Vec<Step>,
     #[serde(default)]
-    pub wrappers: Vec<Value>,
+    pub wrappers: Vec<Wrapper>,
+}
+
+/// What upstream's test code put around the call.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum Wrapper {
+    PluginCalls(PluginCalls),
+    InjectedOperation { invocations: Vec<Injection> },
+    CsiMigration {},
+}
+
+/// What the plugin answers, call by call; `None` is a success.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct PluginCalls {
+    #[serde(rename = "provisionCalls")]
+    pub provision: Option<Vec<ProvisionCall>>,
+    #[serde(rename = "deleteCalls")]
+    pub delete: Option<Vec<Option<String>>>,
+    #[serde(rename = "recycleCalls")]
+    pub recycle: Option<Vec<Option<String>>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProvisionCall {
+    pub error: Option<String>,
+    #[serde(default)]
+    pub expected_parameters: BTreeMap<String, String>,
+}
+
+/// What happens just before the k-th operation begins.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Injection {
+    pub effect: BTreeMap<String, Effect>,
+}
+
+/// What happens to the objects of one kind in one place, such as `api.persistentvolumes`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Effect {
+    pub added: Vec<Value>,
+    pub changed: Vec<Changed>,
+    pub removed: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Changed {
+    pub after: Value,
+}
+
+impl Injection {
+    /// The objects that appear or change in a place (`api`, `cache` or `lister`).
+    pub fn shown(&self, place: &str) -> Vec<Object> {
+        let of_place = self.effect.iter().filter(|(name, _)| name.starts_with(&format!("{place}.")));
+        let effects = of_place.flat_map(|(_, effect)| {
+            effect.added.iter().chain(effect.changed.iter().map(|changed| &changed.after))
+        });
+        effects.map(object).collect()
+    }
+
+    /// The volumes that go from the API server.
+    pub fn removed(&self) -> Vec<Key> {
+        let effect = self.effect.get("api.persistentvolumes").cloned().unwrap_or_default();
+        effect.removed.iter().map(|name| Key::volume(name)).collect()
+    }
+}
+
+fn object(value: &Value) -> Object {
+    let parsed = "a recorded object";
+    let value = value.clone();
+    match value["kind"].as_str() {
+        Some("PersistentVolume") => serde_json::from_value::<Volume>(value).expect(parsed).into(),
+        Some("PersistentVolumeClaim") => serde_json::from_value::<Claim>(value).expect(parsed).into(),
+        Some("Node") => serde_json::from_value::<Node>(value).expect(parsed).into(),
+        other => panic!("unknown kind {other:?}"),
+    }
+}
+
+/// What goes wrong with the first API call that matches.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ApiError {
+    pub verb: String,
+    pub resource: String,
+    pub error: ErrorText,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorText {
+    pub text: String,
+    pub api_status: Option<ApiStatus>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct ApiStatus {
+    pub code: u16,
+    pub reason: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -116,8 +215,55 @@ impl Record {
         pvbind::decide::Settings {
             volume_attributes_class: self.feature_gates.get("VolumeAttributesClass").copied().unwrap_or(true),
             provisioning: self.controller_options.enable_dynamic_provisioning,
+            plugins: if self.call.wrappers.iter().any(Wrapper::has_plugin) { mock::PLUGINS } else { &[] },
+            migrations: if self.call.wrappers.iter().any(Wrapper::is_migration) {
+                mock::MIGRATIONS
+            } else {
+                &translation::MIGRATIONS
+            },
             ..pvbind::decide::Settings::default()
         }
+    }
+
+    /// What the plugin answers, if there is one.
+    pub fn plugin_calls(&self) -> Option<&PluginCalls> {
+        self.call.wrappers.iter().find_map(|wrapper| match wrapper {
+            Wrapper::PluginCalls(calls) => Some(calls),
+            Wrapper::InjectedOperation { .. } | Wrapper::CsiMigration {} => None,
+        })
+    }
+
+    /// What happens just before each operation begins.
+    pub fn injections(&self) -> VecDeque<Injection> {
+        let injections = self.call.wrappers.iter().find_map(|wrapper| match wrapper {
+            Wrapper::InjectedOperation { invocations } => Some(invocations.iter().cloned().collect()),
+            Wrapper::PluginCalls(_) | Wrapper::CsiMigration {} => None,
+        });
+        injections.unwrap_or_default()
+    }
+
+    /// The volumes that upstream's plugin made, in order.
+    pub fn made_volumes(&self) -> VecDeque<Volume> {
+        let trace = self.observed.get("trace").and_then(Value::as_array);
+        let made = trace.into_iter().flatten().filter_map(|entry| entry.get("returnedVolume"));
+        made.filter(|volume| !volume.is_null())
+            .map(|volume| serde_json::from_value(volume.clone()).expect("a volume"))
+            .collect()
+    }
+
+    /// How often each of the plugin's results was used.
+    pub fn used(&self) -> Option<mock::Used> {
+        let used = self.observed.get("pluginCallsUsed").filter(|used| !used.is_null())?;
+        let count =
+            |what: &str| used[what].as_u64().and_then(|count| usize::try_from(count).ok()).expect("a count");
+        Some(mock::Used { provision: count("provision"), delete: count("delete"), recycle: count("recycle") })
+    }
+
+    /// The volumes that were created, where that was recorded.
+    pub fn observed_creates(&self) -> Option<Vec<Value>> {
+        let trace = self.observed.get("trace")?.as_array()?;
+        let created = trace.iter().filter(|call| call["api"] == "create" && call.get("error").is_none());
+        Some(created.map(|call| call["object"].clone()).collect())
     }
 
     /// The events with their full texts, where they were recorded.
@@ -147,7 +293,30 @@ impl Record {
         let calls = self.observed.get("trace")?.as_array()?.iter().filter(|call| call["api"].is_string());
         let parts =
             |call| (text(call, "api"), text(call, "resource"), text(call, "subresource"), text(call, "name"));
-        Some(calls.map(parts).collect())
+        // Upstream reads a volume again before each step of an operation; we read it once, and write it only in the
+        // version that was read.
+        let mut read = BTreeSet::new();
+        // What is being deleted already goes with its last finalizer: upstream deletes it once more.
+        let terminating = |name: &str| {
+            let mut volumes = self.initial_volumes.iter().map(|volume| &volume.metadata);
+            volumes.any(|meta| meta.name.as_deref() == Some(name) && meta.deletion_timestamp.is_some())
+        };
+        let mut is_new = |call: &(String, String, String, String)| match (call.0.as_str(), call.1.as_str()) {
+            ("get", "persistentvolumes") => read.insert(call.3.clone()),
+            ("delete", "persistentvolumes") => !terminating(&call.3),
+            _ => true,
+        };
+        Some(calls.map(parts).filter(|call| is_new(call)).collect())
+    }
+}
+
+impl Wrapper {
+    fn has_plugin(&self) -> bool {
+        matches!(self, Wrapper::PluginCalls(_) | Wrapper::CsiMigration {})
+    }
+
+    fn is_migration(&self) -> bool {
+        matches!(self, Wrapper::CsiMigration {})
     }
 }
 
@@ -171,6 +340,12 @@ pub fn is_run(record: &Record) -> bool {
             | "TestMultiSync"
             | "TestControllerSync"
             | "TestRetroactiveStorageClassAssignment"
+            | "TestRecycleSync"
+            | "TestRecycleMultiSync"
+            | "TestDeleteSync"
+            | "TestDeleteMultiSync"
+            | "TestProvisionSync"
+            | "TestProvisionMultiSync"
     )
 }
 

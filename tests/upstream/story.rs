@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use pvbind::cluster::{Key, Object};
+use pvbind::decide::plugin::Call;
 use pvbind::decide::{Action, Operation, Plan};
 use pvbind::objects::{Claim, Volume, annotations, claim, volume};
 
@@ -67,6 +68,8 @@ impl Story {
                 Action::Offer(key) => format!("offer   {key}"),
                 Action::Start(operation) => format!("start   {} {}", operation.name(), operation.key()),
                 Action::Read(key) => format!("read    {key}"),
+                Action::Ask(call) => format!("ask     {} to {}", call.plugin(), asked(call)),
+                Action::BackOff => "back off".to_owned(),
                 other => format!("{other:?}"),
             };
             let _ = writeln!(part, "    {line}");
@@ -84,11 +87,26 @@ impl Story {
                 self.line(&format!("  {line}"));
             }
         }
-        self.line(&format!("  {} writes", run.writes.len()));
+        let writes = run.writes.len() + run.created.len() + run.deletes;
+        self.line(&format!("  {writes} writes, {} reads", run.reads));
     }
 
     pub fn text(&self) -> &str {
         &self.text
+    }
+}
+
+fn asked(call: &Call) -> String {
+    let name = |volume: &Volume| volume.metadata.name.clone().unwrap_or_default();
+    match call {
+        Call::Provision(wanted) => {
+            let node = wanted.node.as_ref().and_then(|node| node.metadata.name.as_deref());
+            let node = node.map(|node| format!(" for node {node}")).unwrap_or_default();
+            format!("make volume {} with {:?}{node}", wanted.name, wanted.class.parameters)
+        }
+        Call::Delete { volume, .. } => format!("delete the storage of volume {}", name(volume)),
+        Call::CleanUp { volume, .. } => format!("clean up after volume {}", name(volume)),
+        Call::Recycle { volume, .. } => format!("scrub volume {}", name(volume)),
     }
 }
 
@@ -114,6 +132,9 @@ fn described_write(write: &pvbind::decide::Write) -> String {
         Write::SetClaimClass { class, .. } => format!("spec.storageClassName = {class}"),
         Write::SetProvisioner { provisioner, .. } => format!("storage-provisioner = {provisioner}"),
         Write::SelectNode { node, .. } => format!("selected-node = {node:?}"),
+        Write::CreateVolume { object, .. } => format!("create {}", describe_volume(object)),
+        Write::DeleteVolume { .. } => "delete".to_owned(),
+        Write::DropFinalizer { finalizer, .. } => format!("drop finalizer {finalizer}"),
         other => format!("{other:?}"),
     };
     format!("{}: {what}", write.target())

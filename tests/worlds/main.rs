@@ -7,7 +7,7 @@ mod normal;
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use pvbind::decide::Settings;
+use pvbind::decide::{Settings, plugin};
 use pvbind::manifest;
 use pvbind::simulate::{Input, simulate};
 use serde_json::Value;
@@ -48,7 +48,7 @@ fn run(world: &Path) -> Result<(), Failed> {
     let loaded = manifest::load(&[world.join("world.yaml")], "default", std::io::empty)?;
     let then = world.join("then.yaml");
     let stages = if then.exists() { vec![manifest::load_stage(&then, "default")?] } else { Vec::new() };
-    let settings = Settings { host_path: true, ..Settings::default() };
+    let settings = Settings { plugins: plugin::PROVISIONING, ..Settings::default() };
     let report = simulate(Input { loaded, stages, settings, limit: None })?;
     let report = serde_json::to_value(report)?;
     let mut closest: Option<Vec<String>> = None;

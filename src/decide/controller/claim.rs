@@ -15,7 +15,7 @@ use crate::objects::{Claim, Volume, annotation, annotations, claim, class, name,
 #[must_use]
 pub fn sync(cluster: &Cluster, settings: &Settings, key: &Key, claim: &Arc<Claim>) -> Plan {
     let mut plan = Plan::nothing(Reason::Gone);
-    let object = migration::anneal_claim(&mut plan, &Object::Claim(claim.clone()), claim);
+    let object = migration::anneal_claim(&mut plan, settings, &Object::Claim(claim.clone()), claim);
     let annealed = object.as_claim().unwrap_or(claim).clone();
     plan.reason = if claim::is_bind_completed(&annealed) {
         sync_bound(cluster, settings, key, &annealed, &mut plan)

@@ -4,33 +4,33 @@
 //! `modifyDeletionFinalizers`.
 
 use crate::cluster::Object;
-use crate::decide::{Plan, Write};
+use crate::decide::{Plan, Settings, Write};
 use crate::objects::{Claim, Volume, annotations, is_deleting, translation, volume};
 
 /// The finalizer that external provisioners put on their volumes.
 const EXTERNAL_FINALIZER: &str = "external-provisioner.volume.kubernetes.io/finalizer";
 
 /// Adds the write that corrects the claim's annotation, if it is not right; returns the claim as it will be.
-pub fn anneal_claim(plan: &mut Plan, object: &Object, claim: &Claim) -> Object {
-    let migrated_to = translation::annealed_claim(&claim.metadata);
+pub fn anneal_claim(plan: &mut Plan, settings: &Settings, object: &Object, claim: &Claim) -> Object {
+    let migrated_to = translation::annealed_claim(settings.migrations, &claim.metadata);
     plan.write(object, Write::AnnealClaim { claim: object.key(), migrated_to })
 }
 
 /// Adds the write that corrects the volume's annotation and finalizers, if they are not right; returns the volume
 /// as it will be.
-pub fn anneal_volume(plan: &mut Plan, object: &Object, volume: &Volume) -> Object {
-    let migrated_to = translation::annealed_volume(&volume.metadata);
-    let finalizers = finalizers(volume);
+pub fn anneal_volume(plan: &mut Plan, settings: &Settings, object: &Object, volume: &Volume) -> Object {
+    let migrated_to = translation::annealed_volume(settings.migrations, &volume.metadata);
+    let finalizers = finalizers(settings, volume);
     plan.write(object, Write::AnnealVolume { volume: object.key(), migrated_to, finalizers })
 }
 
 /// The finalizers that the volume should have: one that an in-tree plugin made and that is to be deleted is kept
 /// until its storage is gone.
 #[must_use]
-pub fn finalizers(volume: &Volume) -> Vec<String> {
+pub fn finalizers(settings: &Settings, volume: &Volume) -> Vec<String> {
     let mut finalizers = volume.metadata.finalizers.clone().unwrap_or_default();
     let Some(provisioner) = volume::provisioned_by(volume) else { return finalizers };
-    if translation::driver_of(provisioner).is_some() {
+    if translation::driver_of(settings.migrations, provisioner).is_some() {
         finalizers.retain(|f| f != annotations::IN_TREE_FINALIZER);
         return finalizers;
     }
@@ -64,7 +64,7 @@ mod tests {
             });
             serde_json::from_value::<Volume>(volume).unwrap()
         };
-        assert_eq!(finalizers(&volume(None)), [annotations::IN_TREE_FINALIZER]);
-        assert!(finalizers(&volume(Some("2026-01-02T03:04:05Z"))).is_empty());
+        assert_eq!(finalizers(&Settings::default(), &volume(None)), [annotations::IN_TREE_FINALIZER]);
+        assert!(finalizers(&Settings::default(), &volume(Some("2026-01-02T03:04:05Z"))).is_empty());
     }
 }

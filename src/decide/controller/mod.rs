@@ -4,8 +4,8 @@
 
 pub mod bind;
 pub mod claim;
-pub mod host_path;
 pub mod migration;
+pub mod operation;
 pub mod provision;
 pub mod reclaim;
 pub mod recycle;

@@ -4,8 +4,9 @@
 //! `deleteVolumeOperation`.
 
 use crate::cluster::{Cluster, Key, Object};
-use crate::decide::controller::{bind, host_path};
-use crate::decide::{Action, Event, Operation, Plan, Reason, Write};
+use crate::decide::controller::bind;
+use crate::decide::plugin::{Answer, Call, Failure, Plugin};
+use crate::decide::{Action, Event, Operation, Plan, Reads, Reason, Settings, Write};
 use crate::objects::{Volume, annotation, annotations, claim, is_deleting, name, uid, volume};
 
 /// Marks the volume Released and has its reclaim policy carried out.
@@ -50,63 +51,98 @@ pub(super) fn fail(plan: &mut Plan, object: &Object, reason: &'static str, messa
 pub enum Deleter {
     /// An external program.
     External,
-    /// The in-tree hostPath plugin.
-    HostPath,
+    /// An in-tree plugin.
+    Plugin(Plugin),
     /// Nobody, for this reason.
     Missing(String),
 }
 
 /// Who deletes the volume's storage: whoever made it, else whoever knows its source.
 #[must_use]
-pub fn deleter(volume: &Volume) -> Deleter {
+pub fn deleter(settings: &Settings, volume: &Volume) -> Deleter {
     if let Some(provisioner) = volume::provisioned_by(volume).filter(|p| !p.is_empty()) {
-        return if provisioner == host_path::PLUGIN {
-            Deleter::HostPath
-        } else if provisioner.starts_with(annotations::IN_TREE_PREFIX) {
-            Deleter::Missing(format!("no volume plugin matched name: {provisioner}"))
-        } else {
-            Deleter::External
+        return match settings.plugins.iter().find(|plugin| plugin.name == provisioner) {
+            Some(plugin) if plugin.deletes => Deleter::Plugin(*plugin),
+            Some(_) => Deleter::Missing("no deletable volume plugin matched".to_owned()),
+            None if provisioner.starts_with(annotations::IN_TREE_PREFIX) => {
+                Deleter::Missing(format!("no volume plugin matched name: {provisioner}"))
+            }
+            None => Deleter::External,
         };
     }
     let is_migrated = annotation(&volume.metadata, annotations::MIGRATED_TO).is_some();
-    let spec = volume.spec.as_ref();
-    if is_migrated || spec.is_some_and(|s| s.csi.is_some()) {
+    if is_migrated || volume.spec.as_ref().is_some_and(|s| s.csi.is_some()) {
         return Deleter::External;
     }
-    if spec.is_some_and(|s| s.host_path.is_some()) {
-        return Deleter::HostPath;
+    let missing = |why: &str| {
+        let name = name(&volume.metadata);
+        Deleter::Missing(format!("error getting deleter volume plugin for volume {name:?}: {why}"))
+    };
+    match settings.plugins.iter().find(|plugin| plugin.supports(volume)) {
+        Some(plugin) if plugin.deletes => Deleter::Plugin(*plugin),
+        Some(_) => missing("no deletable volume plugin matched"),
+        None => missing("no volume plugin matched"),
     }
-    Deleter::Missing(format!(
-        "error getting deleter volume plugin for volume {:?}: no volume plugin matched",
-        name(&volume.metadata)
-    ))
 }
 
-/// What the delete operation does: first the storage goes, then the finalizer that kept the volume for it, then the
-/// volume.
+/// The next step of the delete operation. Before anything is destroyed the API server is asked whether the volume is
+/// still to be deleted.
 #[must_use]
-pub fn delete(cluster: &Cluster, key: &Key) -> Plan {
+pub fn delete(cluster: &Cluster, settings: &Settings, key: &Key, reads: &Reads) -> Plan {
     let mut plan = Plan::nothing(Reason::Gone);
     let Some(volume) = cluster.volume(key).filter(|volume| is_released(cluster, volume)) else { return plan };
     plan.reason = released(key, volume);
-    let object = Object::Volume(volume.clone());
-    match deleter(volume) {
-        Deleter::External => {}
-        Deleter::Missing(why) => fail(&mut plan, &object, "VolumeFailedDelete", &why),
-        Deleter::HostPath => match host_path::delete(volume) {
-            Err(why) => fail(&mut plan, &object, "VolumeFailedDelete", &why),
-            Ok(storage) => {
-                plan.actions.push(Action::Storage(storage));
-                let finalizer = annotations::IN_TREE_FINALIZER;
-                plan.write(&object, Write::DropFinalizer { volume: key.clone(), finalizer });
-                // One that is being deleted already goes by itself, with its last finalizer.
-                if !is_deleting(&volume.metadata) {
-                    plan.push(Write::DeleteVolume { volume: key.clone() });
-                }
+    match (deleter(settings, volume), reads.get(key)) {
+        (Deleter::External, _) => {}
+        (Deleter::Missing(why), _) => {
+            fail(&mut plan, &Object::Volume(volume.clone()), "VolumeFailedDelete", &why);
+        }
+        (Deleter::Plugin(_), None) => plan.actions.push(Action::Read(key.clone())),
+        (Deleter::Plugin(plugin), Some(read)) => {
+            let read = read.as_ref().and_then(Object::as_volume);
+            if let Some(volume) = read.filter(|volume| is_released(cluster, volume)) {
+                let call = Call::Delete { plugin: plugin.name, volume: volume.clone() };
+                plan.actions.push(Action::Ask(call));
             }
-        },
+        }
     }
     plan
+}
+
+/// What follows when the storage has been deleted, or has not: first the finalizer goes that kept the volume for it,
+/// then the volume.
+#[must_use]
+pub fn deleted(cluster: &Cluster, key: &Key, answer: Answer) -> Plan {
+    let mut plan = Plan::nothing(Reason::Gone);
+    let Some(volume) = cluster.volume(key) else { return plan };
+    plan.reason = released(key, volume);
+    let object = Object::Volume(volume.clone());
+    match answer {
+        Ok(_) => {
+            let finalizer = annotations::IN_TREE_FINALIZER;
+            plan.write(&object, Write::DropFinalizer { volume: key.clone(), finalizer });
+            // One that is being deleted already goes by itself, with its last finalizer.
+            if !is_deleting(&volume.metadata) {
+                plan.push(Write::DeleteVolume { volume: key.clone() });
+            }
+            return plan;
+        }
+        // The volume did not fail: it only takes longer.
+        Err(Failure::InUse(why)) => plan.emit(Event::normal(key, "VolumeDelete", why)),
+        Err(failure) => {
+            fail(&mut plan, &object, "VolumeFailedDelete", &described(key.name(), failure));
+        }
+    }
+    plan.actions.push(Action::BackOff);
+    plan
+}
+
+/// Why storage was not deleted, in upstream's words.
+pub(super) fn described(volume: &str, failure: Failure) -> String {
+    match failure {
+        Failure::Setup(why) => format!("failed to create deleter for volume {volume:?}: {why}"),
+        Failure::InUse(why) | Failure::Failed(why) => why,
+    }
 }
 
 /// That the volume's claim is gone, as a reason.
@@ -114,16 +150,6 @@ pub(super) fn released(key: &Key, volume: &Volume) -> Reason {
     let (namespace, claim) = volume::claim_ref(volume).map_or(("", ""), volume::referred);
     let policy = volume::reclaim_policy(volume).to_owned();
     Reason::Released { volume: key.clone(), claim: Key::claim(namespace, claim), policy }
-}
-
-/// What follows when the plugin could not delete the storage.
-#[must_use]
-pub fn storage_failed(cluster: &Cluster, key: &Key, why: &str) -> Plan {
-    let mut plan = Plan::nothing(Reason::Gone);
-    let Some(volume) = cluster.volume(key) else { return plan };
-    plan.reason = released(key, volume);
-    fail(&mut plan, &Object::Volume(volume.clone()), "VolumeFailedDelete", why);
-    plan
 }
 
 /// Whether the volume's claim is gone, or has another volume.
@@ -164,8 +190,8 @@ mod tests {
         cluster.show(volume(None));
         let key = Key::volume("p");
         let expected = vec![Write::DeleteVolume { volume: key.clone() }];
-        assert_eq!(delete(&cluster, &key).writes().cloned().collect::<Vec<_>>(), expected);
+        assert_eq!(deleted(&cluster, &key, Ok(None)).writes().cloned().collect::<Vec<_>>(), expected);
         cluster.show(volume(Some("2026-01-02T03:04:05Z")));
-        assert_eq!(delete(&cluster, &key).writes().next(), None);
+        assert_eq!(deleted(&cluster, &key, Ok(None)).writes().next(), None);
     }
 }

@@ -16,7 +16,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{bind, reclaim};
 use crate::cluster::{Cluster, Key, Object};
-use crate::decide::{Event, Plan, Reason, Write};
+use crate::decide::plugin::{Answer, Call, Failure, Recycling};
+use crate::decide::{Action, Event, Plan, Reads, Reason, Settings, Write};
 use crate::objects::{Pod, Volume, annotation, is_deleting, name, pod, uid, volume};
 
 /// The uid of the volume that a pod scrubs, on the pod: one without it, or with another, is not ours.
@@ -29,18 +30,18 @@ const SCRUB: &str =
 /// How much longer scrubbing may take for each GiB, in seconds.
 const SECONDS_PER_GIB: i64 = 30;
 
-/// What a plugin mounts to scrub a volume, and how long that may take at least, in seconds.
-fn source(volume: &Volume) -> Option<(Mounted, i64)> {
+/// What a pod mounts to scrub a volume.
+fn mounted(volume: &Volume) -> Option<Mounted> {
     let spec = volume.spec.as_ref()?;
     let mounted = Mounted { name: "vol".to_owned(), ..Mounted::default() };
     if let Some(source) = &spec.host_path {
         let host_path = Some(HostPathVolumeSource { path: source.path.clone(), type_: None });
-        return Some((Mounted { host_path, ..mounted }, 60));
+        return Some(Mounted { host_path, ..mounted });
     }
     let source = spec.nfs.as_ref()?;
     let nfs =
         Some(NFSVolumeSource { path: source.path.clone(), server: source.server.clone(), read_only: None });
-    Some((Mounted { nfs, ..mounted }, 300))
+    Some(Mounted { nfs, ..mounted })
 }
 
 /// The pod that scrubs the volume.
@@ -76,14 +77,32 @@ fn recycler(volume: &Volume, mounted: Mounted, at_least: i64) -> Pod {
     }
 }
 
-/// What the recycle operation does next.
+/// The next step of the recycle operation. Before anything is destroyed the API server is asked whether the volume is
+/// still to be scrubbed.
 #[must_use]
-pub fn recycle(cluster: &Cluster, key: &Key) -> Plan {
+pub fn recycle(cluster: &Cluster, settings: &Settings, key: &Key, reads: &Reads) -> Plan {
     let mut plan = Plan::nothing(Reason::Gone);
-    let Some(volume) = cluster.volume(key).filter(|volume| reclaim::is_released(cluster, volume)) else {
+    let Some(known) = cluster.volume(key).filter(|volume| reclaim::is_released(cluster, volume)) else {
         return plan;
     };
-    plan.reason = reclaim::released(key, volume);
+    plan.reason = reclaim::released(key, known);
+    let pod_key = Key::pod(pod::RECYCLER_NAMESPACE, &pod::recycler_name(key.name()));
+    let plugin =
+        settings.plugins.iter().find(|plugin| plugin.recycles != Recycling::Never && plugin.supports(known));
+    let by_pod = plugin.is_some_and(|plugin| matches!(plugin.recycles, Recycling::Pod { .. }));
+    let object = Object::Volume(known.clone());
+    if let Some(pod) = cluster.pod(&pod_key).filter(|_| by_pod) {
+        follow(&mut plan, key, &object, &pod_key, pod);
+        return plan;
+    }
+    let volume = match reads.get(key) {
+        None => {
+            plan.actions.push(Action::Read(key.clone()));
+            return plan;
+        }
+        Some(read) => read.as_ref().and_then(Object::as_volume),
+    };
+    let Some(volume) = volume.filter(|volume| reclaim::is_released(cluster, volume)) else { return plan };
     let (namespace, claim) = volume::claim_ref(volume).map_or(("", ""), volume::referred);
     let claim = Key::claim(namespace, claim);
     let users = users(cluster, &claim);
@@ -93,18 +112,39 @@ pub fn recycle(cluster: &Cluster, key: &Key) -> Plan {
         plan.emit(Event::normal(key, "VolumeFailedRecycle", message));
         return plan;
     }
-    let object = Object::Volume(volume.clone());
-    let Some((mounted, at_least)) = source(volume) else {
-        reclaim::fail(&mut plan, &object, "VolumeFailedRecycle", "No recycler plugin found for the volume!");
-        return plan;
-    };
-    let pod_key = Key::pod(pod::RECYCLER_NAMESPACE, &pod::recycler_name(key.name()));
-    match cluster.pod(&pod_key) {
-        None => {
+    match plugin.map(|plugin| (plugin.recycles, mounted(volume), plugin.name)) {
+        Some((Recycling::Call, _, plugin)) => {
+            plan.actions.push(Action::Ask(Call::Recycle { plugin, volume: volume.clone() }));
+        }
+        Some((Recycling::Pod { at_least }, Some(mounted), _)) => {
             let pod = Arc::new(recycler(volume, mounted, at_least));
             plan.push(Write::CreatePod { pod: pod_key, object: pod });
         }
-        Some(pod) => follow(&mut plan, key, &object, &pod_key, pod),
+        Some((Recycling::Pod { .. } | Recycling::Never, _, _)) | None => {
+            let message = "No recycler plugin found for the volume!";
+            reclaim::fail(&mut plan, &object, "VolumeFailedRecycle", message);
+        }
+    }
+    plan
+}
+
+/// What follows when a plugin has scrubbed the volume, or has not.
+#[must_use]
+pub fn recycled(cluster: &Cluster, key: &Key, answer: Answer) -> Plan {
+    let mut plan = Plan::nothing(Reason::Gone);
+    let Some(volume) = cluster.volume(key) else { return plan };
+    plan.reason = reclaim::released(key, volume);
+    let object = Object::Volume(volume.clone());
+    match answer {
+        Ok(_) => {
+            plan.emit(Event::normal(key, "VolumeRecycled", "Volume recycled"));
+            bind::unbind(&mut plan, &object);
+        }
+        Err(Failure::Setup(why) | Failure::InUse(why) | Failure::Failed(why)) => {
+            let message = format!("Recycle failed: {why}");
+            reclaim::fail(&mut plan, &object, "VolumeFailedRecycle", &message);
+            plan.actions.push(Action::BackOff);
+        }
     }
     plan
 }

@@ -14,7 +14,7 @@ use crate::objects::{Claim, Volume, claim, name, uid, volume};
 #[must_use]
 pub fn sync(cluster: &Cluster, settings: &Settings, key: &Key, volume: &Arc<Volume>, reads: &Reads) -> Plan {
     let mut plan = Plan::nothing(Reason::Unused { volume: key.clone() });
-    let object = migration::anneal_volume(&mut plan, &Object::Volume(volume.clone()), volume);
+    let object = migration::anneal_volume(&mut plan, settings, &Object::Volume(volume.clone()), volume);
     let Some(reference) = volume::claim_ref(volume) else {
         let object = bind::set_phase(&mut plan, &object, volume::AVAILABLE, "");
         if object.as_volume().is_some_and(|volume| claims::offer(cluster, settings, volume).is_some()) {

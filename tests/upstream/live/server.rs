@@ -7,11 +7,13 @@ use axum::body::{Body, to_bytes};
 use axum::extract::State;
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use fake_apiserver::{Admission, Change, FakeApiServer, Ids, Options};
+use fake_apiserver::{Admission, Call, Change, FakeApiServer, Fault, Ids, Options, Status};
 use kube::Client;
 use pvbind::cluster::{Key, Kind, Object};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
+
+use crate::record::ApiError;
 
 /// One request about one object, or one that creates an object. Lists and watches are not kept.
 #[derive(Clone, Debug)]
@@ -45,6 +47,20 @@ impl Server {
         let options = Options { admission: Admission::Raw, ids: Ids::Seeded(1), ..Options::default() };
         let fake = FakeApiServer::new(options);
         Server { fake, wire: Wire::default(), claim_versions: BTreeSet::new(), hidden: Vec::new() }
+    }
+
+    /// Lets the first requests that match go wrong.
+    pub fn fail(&self, errors: Vec<ApiError>) {
+        let errors = Mutex::new(errors);
+        self.fake.set_faults(Some(Arc::new(move |call: &Call| {
+            let mut errors = errors.lock().expect("no panic");
+            let matches = |error: &ApiError| error.verb == call.verb && error.resource == call.resource;
+            let ApiError { error, .. } = errors.iter().position(matches).map(|index| errors.remove(index))?;
+            let (code, reason) = error
+                .api_status
+                .map_or((500, "InternalError".to_owned()), |status| (status.code, status.reason));
+            Some(Fault::Status(Box::new(Status::new(code, &reason, &error.text))))
+        })));
     }
 
     /// A client whose requests are kept.
@@ -179,18 +195,30 @@ impl Request {
     pub fn call(&self) -> Option<(String, String, String, String)> {
         let verb = match self.method.as_str() {
             "GET" => "get",
+            "POST" => "create",
             // We send of an object what differs, upstream all of it.
             "PATCH" => "update",
             "DELETE" => "delete",
             other => other,
         };
-        let call = (verb.to_owned(), self.resource.clone(), self.subresource.clone(), self.name.clone());
+        let name = if self.name.is_empty() {
+            self.body["metadata"]["name"].as_str().unwrap_or_default()
+        } else {
+            &self.name
+        };
+        let call = (verb.to_owned(), self.resource.clone(), self.subresource.clone(), name.to_owned());
         self.is_of_claim_or_volume().then_some(call)
+    }
+
+    /// The volume that the request has created.
+    pub fn created(&self) -> Option<Value> {
+        (self.method == "POST" && self.resource == "persistentvolumes" && self.code < 300)
+            .then(|| self.body.clone())
     }
 
     /// The write of a claim or volume: (resource, subresource, name, patch).
     pub fn write(&self, server: &Server) -> Option<(String, String, String, Value)> {
-        if self.method == "GET" || !self.is_of_claim_or_volume() {
+        if self.method != "PATCH" || !self.is_of_claim_or_volume() {
             return None;
         }
         let mut body = self.body.clone();

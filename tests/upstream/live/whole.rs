@@ -1,5 +1,6 @@
 //! The whole loop, from its start until nothing moves any more after the last step.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fake_apiserver::Change;
@@ -10,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio::sync::watch::Receiver;
 
 use super::server::Server;
+use crate::mock::Mock;
 use crate::pure::check_condition;
 use crate::record::{Record, Step};
 
@@ -17,14 +19,14 @@ use crate::record::{Record, Step};
 const QUIET: Duration = Duration::from_secs(150);
 
 /// Runs the record's steps while the program runs; says of each call whether it failed.
-pub async fn run(record: &Record, server: &mut Server) -> Vec<bool> {
+pub async fn run(record: &Record, server: &mut Server, mock: &Mock) -> Vec<bool> {
     for (object, placement) in record.objects() {
         assert!(placement.in_api() && placement.in_cache(), "a loop sees what there is");
         server.put(&object);
     }
     let (stop, stopped) = oneshot::channel::<()>();
-    let storage = act::StorageMode::Pretended;
-    let options = act::Options { settings: record.settings(), storage, ..act::Options::controller() };
+    let plugins = act::Plugins::new([Arc::new(mock.clone()) as Arc<dyn act::VolumePlugin>]);
+    let options = act::Options { settings: record.settings(), plugins, ..act::Options::controller() };
     let program = act::run(server.client(), options, async {
         stopped.await.expect_err("the end of the script is a dropped sender");
     });
@@ -33,6 +35,12 @@ pub async fn run(record: &Record, server: &mut Server) -> Vec<bool> {
         settle(&mut changes).await;
         for step in &record.call.steps {
             perform(step, server);
+            settle(&mut changes).await;
+        }
+        // Upstream's resync begins an operation again and again; here what happens before it just happens.
+        for injection in record.injections() {
+            assert!(injection.removed().is_empty(), "nothing goes");
+            injection.shown("api").iter().for_each(|object| server.put(object));
             settle(&mut changes).await;
         }
         drop(stop);
