@@ -225,7 +225,7 @@ fn named(page: &str) -> impl Iterator<Item = &str> {
 }
 
 fn defines(text: &str, name: &str) -> bool {
-    ["fn ", "const ", "struct ", "enum "].iter().any(|keyword| {
+    ["fn ", "const ", "struct ", "enum ", "trait "].iter().any(|keyword| {
         text.match_indices(&format!("{keyword}{name}")).any(|(at, found)| {
             !text[at + found.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
         })
