@@ -397,7 +397,7 @@ impl Decider {
 
     fn take_back(&mut self, job: &Job) {
         let Some(UnderWay { key, targets, .. }) = self.under_way.remove(&job.id) else { return };
-        self.cluster.set_assumption(&key, None);
+        self.let_go(&key);
         for target in &targets {
             let wakes = self.cluster.restore(target);
             self.wake(wakes);
@@ -445,6 +445,14 @@ impl Decider {
         }
     }
 
+    /// Takes note that a pod is about to run nowhere: where it was to be, there is room for others again.
+    fn let_go(&mut self, pod: &Key) {
+        if self.cluster.assumption(pod).is_some() {
+            self.cluster.set_assumption(pod, None);
+            self.wake(Wakes { may_help_pods: true, ..Wakes::default() });
+        }
+    }
+
     /// Assumes what the writes will leave, once for each object that they write.
     fn assume(&mut self, actions: &[Action]) {
         let mut after: BTreeMap<&Key, Object> = BTreeMap::new();
@@ -469,7 +477,7 @@ impl Decider {
             match action {
                 Action::Enqueue(other) => self.enqueue_again(&other),
                 Action::Start(operation) => job = job.or(self.start(operation, now)),
-                Action::Forget(pod) => self.cluster.set_assumption(&pod, None),
+                Action::Forget(pod) => self.let_go(&pod),
                 Action::Park(pod) => {
                     self.parked.insert(pod);
                 }
@@ -567,7 +575,7 @@ impl Decider {
         if let Some(error) = &outcome.error {
             self.counts.failures += 1;
             self.counts.conflicts += u64::from(error.is_conflict());
-            self.cluster.set_assumption(key, None);
+            self.let_go(key);
             tracing::info!(%key, %error, "the rest of the plan is dropped");
         }
         let step = operation.as_ref().and_then(|running| self.next_step(running, &mut outcome));
@@ -657,11 +665,11 @@ mod tests {
         assert!(job.actions.contains(&Action::Write(unbind)), "{job:?}");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_pod_whose_binding_failed_is_placed_again_after_a_pause() {
+    /// A scheduler that knows one node with room for so many pods, a volume, a claim that waits for a pod, and the pod.
+    fn scheduler(pods: &str) -> (Decider, impl Fn(&str) -> Object) {
         let roles = Roles { controller: false, scheduler: Some(binder::Pods::All) };
         let mut decider = Decider::new(Settings::default(), roles);
-        let node = json!({"metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}}});
+        let node = json!({"metadata": {"name": "n"}, "status": {"allocatable": {"pods": pods}}});
         decider.show(Object::from(serde_json::from_value::<Node>(node).unwrap()));
         let class = json!({
             "metadata": {"name": "late"}, "provisioner": "kubernetes.io/no-provisioner",
@@ -687,15 +695,43 @@ mod tests {
             Object::from(serde_json::from_value::<Volume>(volume).unwrap())
         };
         decider.show(offered("1"));
+        (decider, offered)
+    }
+
+    fn reserves(job: &Job) -> bool {
+        job.actions.iter().any(|action| matches!(action, Action::Write(_)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_a_pod_is_not_to_run_after_all_another_one_may() {
+        let (mut decider, _) = scheduler("1");
         let now = Instant::now();
-        let reserve = |job: &Job| job.actions.iter().any(|action| matches!(action, Action::Write(_)));
         let job = decider.next(now).unwrap();
-        assert!(reserve(&job), "{job:?}");
+        assert!(reserves(&job), "{job:?}");
+        let pod = json!({"metadata": {"namespace": "default", "name": "x"}, "spec": {"containers": []}});
+        decider.show(Object::from(serde_json::from_value::<Pod>(pod).unwrap()));
+        let refused = decider.next(now).unwrap();
+        assert_eq!((refused.reason.code(), refused.key.name()), ("NodeDoesNotFit", "x"));
+        decider.finish(refused.id, Outcome::default(), now);
+        let error = Some(Error::Conflict { key: Key::volume("v") });
+        decider.finish(job.id, Outcome { error, ..Outcome::default() }, now);
+        let placed = decider.next(now).unwrap();
+        assert_eq!(placed.key.name(), "x");
+        let binds = |action: &Action| matches!(action, Action::Write(decide::Write::BindPod { .. }));
+        assert!(placed.actions.iter().any(binds), "{placed:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_whose_binding_failed_is_placed_again_after_a_pause() {
+        let (mut decider, offered) = scheduler("9");
+        let now = Instant::now();
+        let job = decider.next(now).unwrap();
+        assert!(reserves(&job), "{job:?}");
         // Somebody took the reservation back before the claim was bound.
         let answers = BTreeMap::from([(Key::volume("v"), offered("3"))]);
         decider.finish(job.id, Outcome { answers, ..Outcome::default() }, now);
         assert!(decider.next(now).is_none());
         let job = decider.next(decider.due().unwrap()).unwrap();
-        assert!(reserve(&job), "{job:?}");
+        assert!(reserves(&job), "{job:?}");
     }
 }
