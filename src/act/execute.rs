@@ -13,6 +13,7 @@ use serde_json::json;
 use super::decider::Job;
 use super::error::Error;
 use super::events::EventSink;
+use super::metrics::Sent;
 use super::plugin::{self, StorageMode};
 use crate::cluster::{Key, Kind, Object};
 use crate::decide::patch::Request;
@@ -33,6 +34,8 @@ pub struct Outcome {
     pub error: Option<Error>,
     /// The number of writes that the API server took.
     pub writes: u64,
+    /// Every request that stood for a write.
+    pub sent: Vec<Sent>,
 }
 
 /// What jobs are performed with. Cheap to clone.
@@ -93,7 +96,10 @@ async fn perform_write(
     let before = outcome.answers.get(key).or_else(|| job.objects.get(key)).or(created.as_ref());
     let Some(before) = before else { return Ok(()) };
     let Some(request) = write.request(before) else { return Ok(()) };
-    let answer = send(client, key, before, request, write).await?;
+    let sent = Sent::about(key, before, &request);
+    let answer = send(client, key, before, request, write).await;
+    outcome.sent.push(sent.answered(&answer));
+    let answer = answer?;
     outcome.writes += 1;
     if let Some(answer) = answer {
         outcome.answers.insert(key.clone(), answer);
