@@ -24,7 +24,13 @@ pub async fn run(record: &Record, server: &mut Server) -> Vec<bool> {
     }
     let (stop, stopped) = oneshot::channel::<()>();
     let storage = act::StorageMode::Pretended;
-    let options = act::Options { settings: record.settings(), storage, ..act::Options::controller() };
+    let metrics = act::Metrics::new().expect("metrics");
+    let options = act::Options {
+        settings: record.settings(),
+        storage,
+        metrics: metrics.clone(),
+        ..act::Options::controller()
+    };
     let program = act::run(server.client(), options, async {
         stopped.await.expect_err("the end of the script is a dropped sender");
     });
@@ -32,7 +38,7 @@ pub async fn run(record: &Record, server: &mut Server) -> Vec<bool> {
         let mut changes = server.changes();
         settle(&mut changes).await;
         for step in &record.call.steps {
-            perform(step, server);
+            perform(step, server, &metrics);
             settle(&mut changes).await;
         }
         drop(stop);
@@ -52,7 +58,7 @@ async fn settle(changes: &mut Receiver<Change>) {
     while tokio::time::timeout(QUIET, changes.changed()).await.is_ok() {}
 }
 
-fn perform(step: &Step, server: &mut Server) {
+fn perform(step: &Step, server: &mut Server, metrics: &act::Metrics) {
     let name = || step.name.as_deref().expect("a name");
     match step.op.as_str() {
         // The loop has synced everything by itself.
@@ -64,6 +70,9 @@ fn perform(step: &Step, server: &mut Server) {
         "DeleteClaimEvent" => server.delete(&Key::claim("default", name())),
         "DeleteVolumeEvent" => server.delete(&Key::volume(name())),
         "waitUntil" | "assert" => {
+            if let Some((key, begun)) = step.begun() {
+                assert_eq!(metrics.has_begun(&key), begun, "{key}: an operation has begun and not ended");
+            }
             let mut cluster = Cluster::new();
             for object in server.objects().into_values() {
                 cluster.show(object);
