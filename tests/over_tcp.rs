@@ -21,7 +21,12 @@ struct Program(Child);
 impl Program {
     fn start(arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pvbind"));
-        command.args(arguments).env_remove("KUBECONFIG").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(arguments)
+            .env_remove("KUBECONFIG")
+            .env("PVBIND_METRICS_ADDR", "off")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         Program(command.spawn().expect("the program starts"))
     }
 

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::error::Error;
 use super::execute::Outcome;
+use super::metrics::Metrics;
 use super::operations::{Operations, Start};
 use super::queue::{Queue, Turn};
 use crate::cluster::{Cluster, Key, Kind, Object, Wakes};
@@ -110,6 +111,7 @@ pub struct Decider {
     events: Vec<Event>,
     reasons: BTreeMap<Key, Reason>,
     counts: Counts,
+    metrics: Metrics,
     next_id: u64,
 }
 
@@ -133,8 +135,15 @@ impl Decider {
             events: Vec::new(),
             reasons: BTreeMap::new(),
             counts: Counts::default(),
+            metrics: Metrics::off(),
             next_id: 0,
         }
+    }
+
+    /// Records what it sees and does.
+    #[must_use]
+    pub fn with_metrics(self, metrics: Metrics) -> Self {
+        Decider { metrics, ..self }
     }
 
     /// The cluster as it is known.
@@ -167,6 +176,12 @@ impl Decider {
         self.queue.is_empty() && self.under_way.is_empty() && self.queue.due().is_none()
     }
 
+    /// How many keys are to be decided about now.
+    #[must_use]
+    pub fn queue_depth(&self) -> usize {
+        self.queue.len()
+    }
+
     /// The events of plans that write nothing, since this was last asked.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
@@ -174,13 +189,18 @@ impl Decider {
 
     /// A watch shows an object.
     pub fn show(&mut self, object: Object) {
+        let key = self.metrics.awaits(&object);
         let wakes = self.cluster.show(object);
+        if let Some(key) = key {
+            self.metrics.see(&self.cluster, &key);
+        }
         self.wake(wakes);
     }
 
     /// A watch says that an object is gone.
     pub fn gone(&mut self, key: &Key) {
         let wakes = self.cluster.gone(key);
+        self.metrics.see(&self.cluster, key);
         self.reasons.remove(key);
         self.parked.remove(key);
         self.queue.succeeded(key);
@@ -323,6 +343,13 @@ impl Decider {
             }
         };
         tracing::debug!(%key, reason = %plan.reason, actions = plan.actions.len(), "decided");
+        self.metrics.run(
+            &self.cluster,
+            &self.settings,
+            operation.as_ref().map(|running| &running.operation),
+            &plan,
+            now,
+        );
         if plan.reason.is_failure() {
             self.queue.retry(key, now);
         }
@@ -553,6 +580,7 @@ impl Decider {
         for target in &targets {
             let answer = outcome.answers.get(target).cloned();
             let mut wakes = self.cluster.confirm(target, answer);
+            self.metrics.see(&self.cluster, target);
             // That writes are taken back is no news to a key that has just failed.
             wakes.keys.retain(|key| !self.queue.backs_off(key));
             self.wake(wakes);
@@ -572,6 +600,7 @@ impl Decider {
         mut outcome: Outcome,
         now: Instant,
     ) -> Option<Job> {
+        self.metrics.ran(operation.as_ref().map(|running| &running.operation), &outcome);
         if let Some(error) = &outcome.error {
             self.counts.failures += 1;
             self.counts.conflicts += u64::from(error.is_conflict());

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::decider::Job;
 use super::error::Error;
 use super::events::EventSink;
+use super::metrics::Sent;
 use super::plugin::{ATTEMPTS, PAUSE, Plugins};
 use crate::cluster::{Key, Kind, Object};
 use crate::decide::patch::Request;
@@ -37,6 +38,8 @@ pub struct Outcome {
     pub error: Option<Error>,
     /// The number of writes that the API server took.
     pub writes: u64,
+    /// Every request that stood for a write.
+    pub sent: Vec<Sent>,
 }
 
 /// What jobs are performed with. Cheap to clone.
@@ -99,7 +102,7 @@ async fn perform_write(
 ) -> Result<(), Error> {
     let key = write.target();
     if let Write::CreateVolume { object, .. } = write {
-        let answer = save(client, key, object).await?;
+        let answer = save(client, key, object, &mut outcome.sent).await?;
         outcome.writes += 1;
         outcome.answers.extend(answer.map(|answer| (key.clone(), answer)));
         return Ok(());
@@ -108,7 +111,10 @@ async fn perform_write(
     let before = outcome.answers.get(key).or_else(|| job.objects.get(key)).or(created.as_ref());
     let Some(before) = before else { return Ok(()) };
     let Some(request) = write.request(before) else { return Ok(()) };
-    let answer = send(client, key, before, request, write).await?;
+    let sent = Sent::about(key, before, &request);
+    let answer = send(client, key, before, request, write).await;
+    outcome.sent.push(sent.answered(&answer));
+    let answer = answer?;
     outcome.writes += 1;
     if let Some(answer) = answer {
         outcome.answers.insert(key.clone(), answer);
@@ -117,11 +123,22 @@ async fn perform_write(
 }
 
 /// Saves a volume whose storage has been made, trying again for a while; `None` when it has been saved before.
-async fn save(client: &Client, key: &Key, volume: &Arc<Volume>) -> Result<Option<Object>, Error> {
+async fn save(
+    client: &Client,
+    key: &Key,
+    volume: &Arc<Volume>,
+    sent: &mut Vec<Sent>,
+) -> Result<Option<Object>, Error> {
     let object = Object::Volume(volume.clone());
+    let request = Request::Create { object: object.clone() };
     let mut attempt = 1;
     loop {
-        let message = match create(client, key, &object).await {
+        let answer = create(client, key, &object).await;
+        sent.push(
+            Sent::about(key, &object, &request)
+                .answered(&answer.as_ref().map(|saved| Some(saved.clone())).map_err(Error::clone)),
+        );
+        let message = match answer {
             Ok(saved) => return Ok(Some(saved)),
             // A name that was not conflicting can only be taken by the same volume.
             Err(Error::Api { code: 409, .. }) => return Ok(None),

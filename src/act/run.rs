@@ -11,6 +11,7 @@ use super::decider::{Counts, Decider, Job, Roles};
 use super::error::Error;
 use super::events::{self, EventSink};
 use super::execute::{self, Executor, Outcome};
+use super::metrics::Metrics;
 use super::plugin::Plugins;
 use super::watch::{Change, watch};
 use crate::cluster::{Cluster, Kind};
@@ -31,6 +32,8 @@ pub struct Options {
     pub event_queue: usize,
     /// How long jobs that are under way may take to end after the loop is told to stop.
     pub drain: Duration,
+    /// Where operators see what is done.
+    pub metrics: Metrics,
 }
 
 impl Options {
@@ -44,6 +47,7 @@ impl Options {
             executors: 64,
             event_queue: events::QUEUE,
             drain: Duration::from_secs(10),
+            metrics: Metrics::off(),
         }
     }
 }
@@ -108,13 +112,19 @@ async fn decide_and_perform(
     stop: impl Future<Output = ()>,
 ) -> (Stats, Cluster) {
     let mut unlisted: BTreeSet<Kind> = kinds(&options.roles).into_iter().collect();
-    let mut decider = Decider::new(options.settings, options.roles.clone());
+    let metrics = options.metrics;
+    let mut decider = Decider::new(options.settings, options.roles.clone()).with_metrics(metrics.clone());
     let mut jobs = FuturesUnordered::new();
     let mut stats = Stats::default();
     let executor = Executor { client, events: sink.clone(), plugins: options.plugins.clone() };
     let perform = |job: Job| {
-        let executor = executor.clone();
-        async move { (job.id, execute::perform(&executor, job).await) }
+        let (executor, metrics) = (executor.clone(), metrics.clone());
+        async move {
+            let (id, matter) = (job.id, metrics.matter(&job));
+            let outcome = execute::perform(&executor, job).await;
+            metrics.performed(&matter, &outcome);
+            (id, outcome)
+        }
     };
     tokio::pin!(stop);
     loop {
@@ -128,6 +138,7 @@ async fn decide_and_perform(
         for event in decider.take_events() {
             sink.send(&event, decider.cluster().object(&event.regarding));
         }
+        metrics.queue_depth(decider.queue_depth());
         let due = decider.due();
         tokio::select! {
             biased;
@@ -138,7 +149,12 @@ async fn decide_and_perform(
                     jobs.push(perform(job));
                 }
             }
-            Some(change) = watches.next() => take(&mut decider, &mut unlisted, change),
+            Some(change) = watches.next() => {
+                take(&mut decider, &mut unlisted, change);
+                if unlisted.is_empty() {
+                    metrics.all_listed();
+                }
+            }
             () = until(due), if unlisted.is_empty() && jobs.len() < options.executors => {}
         }
     }

@@ -6,8 +6,9 @@ use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+use super::observe::Observed;
 use super::{Exit, complain, runtime, told_to_stop};
-use crate::act::{self, Options};
+use crate::act::{self, Metrics, Options};
 use crate::decide::{Settings, plugin};
 
 /// Which cluster, and how.
@@ -25,6 +26,9 @@ pub struct Arguments {
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
+    /// Where /metrics, /healthz and /readyz are served; `:PORT` on every address, `off` nowhere.
+    #[arg(long, default_value = ":8080", env = "PVBIND_METRICS_ADDR", value_name = "ADDRESS")]
+    metrics_addr: String,
 }
 
 /// Runs the command.
@@ -37,6 +41,19 @@ pub fn run(arguments: &Arguments) -> Exit {
 }
 
 async fn control(arguments: &Arguments) -> Exit {
+    let observed = match Observed::on(&arguments.metrics_addr).await {
+        Ok(observed) => observed,
+        Err(error) => {
+            let problem = format!("cannot serve metrics on {}: {error}", arguments.metrics_addr);
+            return complain(&problem, Exit::Usage);
+        }
+    };
+    let exit = control_observed(arguments, observed.metrics.clone()).await;
+    observed.end().await;
+    exit
+}
+
+async fn control_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
     let config = match config(arguments).await {
         Ok(config) => config,
         Err(error) => return complain(&error, Exit::Usage),
@@ -53,7 +70,7 @@ async fn control(arguments: &Arguments) -> Exit {
     let plugins = if arguments.enable_hostpath_provisioner { plugin::PROVISIONING } else { plugin::BUILT_IN };
     let settings = Settings { plugins, ..Settings::default() };
     let executors = usize::from(arguments.executors);
-    let options = Options { settings, executors, ..Options::controller() };
+    let options = Options { settings, executors, metrics, ..Options::controller() };
     match act::run(client, options, told_to_stop()).await {
         Ok((stats, _)) => {
             tracing::info!(?stats, "stopped");

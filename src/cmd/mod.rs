@@ -3,6 +3,7 @@
 pub mod apiserver;
 pub mod controller;
 mod meter;
+mod observe;
 pub mod simulate;
 
 use std::process::ExitCode;

@@ -7,6 +7,7 @@ mod mock;
 mod pure;
 mod record;
 mod story;
+mod tables_metrics;
 
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ fn main() {
             }));
         }
     }
+    trials.extend(tables_metrics::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 

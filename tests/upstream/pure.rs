@@ -312,7 +312,7 @@ pub fn check_condition(step: &Step, cluster: &Cluster) {
             let first = cluster.claims().next().expect("a claim");
             assert_eq!(Some(claim::phase(first)), step.phase.as_deref());
         }
-        // The starts of operations are recorded for metrics only; see the README beside the records.
+        // The pure core records nothing; the live run of the case looks at the metrics.
         Some("operationTimestampExists" | "operationTimestampAbsent") => {}
         other => panic!("unknown condition {other:?}"),
     }

@@ -169,6 +169,7 @@ pub struct Step {
     pub name: Option<String>,
     pub object: Option<Value>,
     pub condition: Option<String>,
+    pub key: Option<String>,
     pub resource: Option<String>,
     pub phase: Option<String>,
 }
@@ -323,11 +324,25 @@ impl Wrapper {
 impl Step {
     /// The key of the claim or volume that the step syncs.
     pub fn target_key(&self) -> Key {
-        let target = self.target.as_deref().expect("a sync has a target");
-        match target.split_once('/') {
-            Some((namespace, name)) => Key::claim(namespace, name),
-            None => Key::volume(target),
-        }
+        key_of(self.target.as_deref().expect("a sync has a target"))
+    }
+
+    /// The key of the claim or volume of whose operation the step asks whether it has begun, with the answer that
+    /// upstream wants.
+    pub fn begun(&self) -> Option<(Key, bool)> {
+        let exists = match self.condition.as_deref()? {
+            "operationTimestampExists" => true,
+            "operationTimestampAbsent" => false,
+            _ => return None,
+        };
+        Some((key_of(self.key.as_deref().expect("an operation has a key")), exists))
+    }
+}
+
+fn key_of(path: &str) -> Key {
+    match path.split_once('/') {
+        Some((namespace, name)) => Key::claim(namespace, name),
+        None => Key::volume(path),
     }
 }
 

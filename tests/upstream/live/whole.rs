@@ -26,7 +26,13 @@ pub async fn run(record: &Record, server: &mut Server, mock: &Mock) -> Vec<bool>
     }
     let (stop, stopped) = oneshot::channel::<()>();
     let plugins = act::Plugins::new([Arc::new(mock.clone()) as Arc<dyn act::VolumePlugin>]);
-    let options = act::Options { settings: record.settings(), plugins, ..act::Options::controller() };
+    let metrics = act::Metrics::new().expect("metrics");
+    let options = act::Options {
+        settings: record.settings(),
+        plugins,
+        metrics: metrics.clone(),
+        ..act::Options::controller()
+    };
     let program = act::run(server.client(), options, async {
         stopped.await.expect_err("the end of the script is a dropped sender");
     });
@@ -34,7 +40,7 @@ pub async fn run(record: &Record, server: &mut Server, mock: &Mock) -> Vec<bool>
         let mut changes = server.changes();
         settle(&mut changes).await;
         for step in &record.call.steps {
-            perform(step, server);
+            perform(step, server, &metrics);
             settle(&mut changes).await;
         }
         // Upstream's resync begins an operation again and again; here what happens before it just happens.
@@ -60,7 +66,7 @@ async fn settle(changes: &mut Receiver<Change>) {
     while tokio::time::timeout(QUIET, changes.changed()).await.is_ok() {}
 }
 
-fn perform(step: &Step, server: &mut Server) {
+fn perform(step: &Step, server: &mut Server, metrics: &act::Metrics) {
     let name = || step.name.as_deref().expect("a name");
     match step.op.as_str() {
         // The loop has synced everything by itself.
@@ -72,6 +78,9 @@ fn perform(step: &Step, server: &mut Server) {
         "DeleteClaimEvent" => server.delete(&Key::claim("default", name())),
         "DeleteVolumeEvent" => server.delete(&Key::volume(name())),
         "waitUntil" | "assert" => {
+            if let Some((key, begun)) = step.begun() {
+                assert_eq!(metrics.has_begun(&key), begun, "{key}: an operation has begun and not ended");
+            }
             let mut cluster = Cluster::new();
             for object in server.objects().into_values() {
                 cluster.show(object);

@@ -1,0 +1,291 @@
+//! What operators see of the loop: how much it did, how long that took, how much there is.
+//!
+//! The pure core records nothing. The decider and the loop tell a [`Metrics`] of what they saw and did, in a line
+//! each; it decides what that counts as, never what is done, and never holds a decision up: no call waits for a
+//! scrape or for another task. A [`Metrics`] that is off does nothing at all. When something counts is upstream's
+//! `persistentvolume/metrics` and `pv_controller.go`; the names are in `families`.
+
+mod census;
+mod families;
+mod sent;
+pub mod serve;
+mod started;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+pub use sent::{Answer, Sent};
+
+use super::decider::Job;
+use super::execute::Outcome;
+use crate::cluster::{Cluster, Key, Kind, Object};
+use crate::decide::{Action, Operation, Plan, Reason, Settings};
+use crate::objects::claim;
+use census::Census;
+use families::Families;
+use started::{Begun, Started};
+
+/// What is recorded, or nothing. Cheap to clone; clones record in the same place.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics(Option<Arc<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    families: Families,
+    memory: Mutex<Memory>,
+    /// Scrapes take turns.
+    turn: Mutex<()>,
+    listed: AtomicBool,
+}
+
+/// What has to be remembered until something else happens.
+#[derive(Debug, Default)]
+struct Memory {
+    census: Census,
+    started: Started,
+    /// Since when each claim has been seen unbound.
+    unbound: BTreeMap<Key, Instant>,
+    /// The last version of each object that this process wrote.
+    written: BTreeMap<Key, u64>,
+}
+
+/// What a job is about, as far as it counts as something when it ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Matter {
+    /// A claim that named no volume gets one.
+    Binds(Key),
+    /// A claim gets the default class, in the last of this many writes.
+    AssignsClass {
+        /// The number of writes.
+        writes: usize,
+    },
+    /// Anything else.
+    Other,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is kept here is true after each line that changes it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    fn failed(&self, begun: &Begun) {
+        self.count_error(&begun.plugin, begun.operation);
+    }
+
+    fn count_error(&self, plugin: &str, operation: &str) {
+        let labels = [if plugin.is_empty() { census::NO_PLUGIN } else { plugin }, operation];
+        self.families.operation_errors.with_label_values(&labels).inc();
+        self.families.operation_errors_before_1_36.with_label_values(&labels).inc();
+    }
+
+    /// Ends what has begun about an object, well.
+    fn succeeded(&self, memory: &mut Memory, key: &Key) {
+        if let Some((begun, took)) = memory.started.end(key, Instant::now()) {
+            let labels = [begun.plugin.as_str(), begun.operation];
+            self.families.operation_seconds.with_label_values(&labels).observe(took.as_secs_f64());
+        }
+    }
+
+    fn see_claim(&self, memory: &mut Memory, key: &Key, phase: &str) {
+        match phase {
+            claim::BOUND => {
+                if let Some(since) = memory.unbound.remove(key) {
+                    self.families.bind_seconds.observe(since.elapsed().as_secs_f64());
+                }
+            }
+            // It had a volume once.
+            claim::LOST => {
+                memory.unbound.remove(key);
+            }
+            _ => {
+                memory.unbound.entry(key.clone()).or_insert_with(Instant::now);
+            }
+        }
+    }
+
+    fn gone(&self, memory: &mut Memory, key: &Key) {
+        memory.unbound.remove(key);
+        memory.written.remove(key);
+        match key.kind() {
+            Kind::Volume => self.succeeded(memory, key),
+            // A claim that goes before it is bound was not provisioned in any time.
+            Kind::Claim => drop(memory.started.end(key, Instant::now())),
+            Kind::Pod | Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => {}
+        }
+    }
+
+    fn sent(&self, memory: &mut Memory, sent: &Sent) {
+        let labels = [sent.verb, sent.key.kind().as_str(), sent.answer.name()];
+        self.families.writes.with_label_values(&labels).inc();
+        match sent.answer {
+            Answer::Taken(0) | Answer::Refused | Answer::Unanswered => {}
+            Answer::Taken(version) => {
+                memory.written.insert(sent.key.clone(), version);
+            }
+            Answer::Conflict => {
+                self.families.conflicts.inc();
+                if memory.written.get(&sent.key).is_some_and(|written| *written > sent.from) {
+                    self.families.self_conflicts.inc();
+                }
+            }
+        }
+    }
+}
+
+impl Metrics {
+    /// Records from now on.
+    ///
+    /// # Errors
+    /// When a metric has an impossible name: never, in a program that has passed its tests.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let (families, listed) = (Families::new()?, AtomicBool::new(false));
+        Ok(Metrics(Some(Arc::new(Inner {
+            families,
+            listed,
+            memory: Mutex::default(),
+            turn: Mutex::default(),
+        }))))
+    }
+
+    /// Records nothing.
+    #[must_use]
+    pub fn off() -> Self {
+        Metrics(None)
+    }
+
+    /// The key of an object that is about to be shown, if anything is recorded.
+    #[must_use]
+    pub fn awaits(&self, object: &Object) -> Option<Key> {
+        self.0.is_some().then(|| object.key())
+    }
+
+    /// The API server may have shown more of an object, or that it is gone.
+    pub fn see(&self, cluster: &Cluster, key: &Key) {
+        let Some(inner) = &self.0 else { return };
+        let memory = &mut *lock(&inner.memory);
+        let known = cluster.known(key);
+        memory.census.see(key, known);
+        match known {
+            Some(Object::Claim(found)) => inner.see_claim(memory, key, claim::phase(found)),
+            Some(_) => {}
+            None => inner.gone(memory, key),
+        }
+    }
+
+    /// A plan is carried out; if it is an operation's, that runs.
+    pub fn run(
+        &self,
+        cluster: &Cluster,
+        settings: &Settings,
+        operation: Option<&Operation>,
+        plan: &Plan,
+        now: Instant,
+    ) {
+        let (Some(inner), Some(operation)) = (&self.0, operation) else { return };
+        if let Some(begun) = lock(&inner.memory).started.run(cluster, settings, operation, plan, now) {
+            inner.failed(&begun);
+        }
+    }
+
+    /// A job has ended; if it was an operation's, that has run.
+    pub fn ran(&self, operation: Option<&Operation>, outcome: &Outcome) {
+        let (Some(inner), Some(operation)) = (&self.0, operation) else { return };
+        if let Some(begun) = lock(&inner.memory).started.ran(operation, outcome) {
+            inner.failed(&begun);
+        }
+    }
+
+    /// What a job is about, before it is performed.
+    #[must_use]
+    pub fn matter(&self, job: &Job) -> Matter {
+        if self.0.is_none() {
+            return Matter::Other;
+        }
+        let before = job.objects.get(&job.key).and_then(Object::as_claim);
+        match (&job.reason, before) {
+            (Reason::Bound { .. }, Some(before)) if claim::volume_name(before).is_empty() => {
+                Matter::Binds(job.key.clone())
+            }
+            (Reason::DefaultClass { .. }, _) => {
+                let writes = job.actions.iter().filter(|action| matches!(action, Action::Write(_)));
+                Matter::AssignsClass { writes: writes.count() }
+            }
+            _ => Matter::Other,
+        }
+    }
+
+    /// A job has been performed.
+    pub fn performed(&self, matter: &Matter, outcome: &Outcome) {
+        let Some(inner) = &self.0 else { return };
+        let memory = &mut *lock(&inner.memory);
+        for sent in &outcome.sent {
+            inner.sent(memory, sent);
+        }
+        let failed = outcome.error.is_some();
+        match matter {
+            Matter::Binds(claim) if failed => {
+                if let Some(begun) = memory.started.get(claim) {
+                    inner.failed(begun);
+                }
+            }
+            Matter::Binds(claim) => inner.succeeded(memory, claim),
+            Matter::AssignsClass { writes } => {
+                if !failed || outcome.sent.len() == *writes {
+                    inner.families.retroactive.inc();
+                    inner.families.retroactive_errors.inc_by(u64::from(failed));
+                }
+            }
+            Matter::Other => {}
+        }
+    }
+
+    /// So many objects are to be decided about now.
+    pub fn queue_depth(&self, depth: usize) {
+        if let Some(inner) = &self.0 {
+            inner.families.queue_depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Every kind has been listed: decisions are made from now on.
+    pub fn all_listed(&self) {
+        if let Some(inner) = &self.0 {
+            inner.listed.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether decisions are made.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.0.as_ref().is_some_and(|inner| inner.listed.load(Ordering::Acquire))
+    }
+
+    /// Whether an operation about this object has begun and not ended. Answers to `OperationStartTimeCache.Has`.
+    #[must_use]
+    pub fn has_begun(&self, key: &Key) -> bool {
+        self.0.as_ref().is_some_and(|inner| lock(&inner.memory).started.get(key).is_some())
+    }
+
+    /// Counts one failure of an operation. Answers to `RecordVolumeOperationErrorMetric`.
+    pub fn operation_error(&self, plugin: &str, operation: &str) {
+        if let Some(inner) = &self.0 {
+            inner.count_error(plugin, operation);
+        }
+    }
+
+    /// Everything in Prometheus' text format; nothing when nothing is recorded.
+    ///
+    /// # Errors
+    /// When a metric cannot be written as text: never, in a program that has passed its tests.
+    pub fn text(&self) -> Result<String, prometheus::Error> {
+        let Some(inner) = &self.0 else { return Ok(String::new()) };
+        let _turn = lock(&inner.turn);
+        let counts = lock(&inner.memory).census.counts();
+        inner.families.text(&counts)
+    }
+}
