@@ -5,6 +5,7 @@
 //! `PersistentVolume`, a *class* a `StorageClass`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+pub mod access;
 pub mod annotations;
 pub mod claim;
 pub mod class;
