@@ -9,6 +9,7 @@ pub mod access;
 pub mod annotations;
 pub mod claim;
 pub mod class;
+pub mod plugin;
 pub mod pod;
 pub mod quantity;
 pub mod taint;

@@ -6,6 +6,7 @@ mod live;
 mod pure;
 mod record;
 mod story;
+mod tables;
 
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ fn main() {
             }));
         }
     }
+    trials.extend(tables::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 
