@@ -9,29 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Key;
+use crate::objects::access::ModeSet;
 use crate::objects::{Volume, is_deleting, quantity::Amount, topology, topology::Labels, volume};
-
-/// A set of access modes. Sets compare by size first: smaller sets are tried first.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ModeSet {
-    size: usize,
-    modes: BTreeSet<String>,
-}
-
-impl ModeSet {
-    /// The set of these modes; repeated ones count once.
-    #[must_use]
-    pub fn new(modes: &[String]) -> Self {
-        let modes: BTreeSet<String> = modes.iter().cloned().collect();
-        ModeSet { size: modes.len(), modes }
-    }
-
-    /// Whether every one of `wanted` is in the set.
-    #[must_use]
-    pub fn offers(&self, wanted: &[String]) -> bool {
-        wanted.iter().all(|mode| self.modes.contains(mode))
-    }
-}
 
 /// Volumes by capacity and name.
 type Sized = BTreeSet<(Amount, Key)>;

@@ -8,9 +8,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::cluster::volumes::{ModeSet, Shelf};
+use crate::cluster::volumes::Shelf;
 use crate::cluster::{Cluster, Key};
 use crate::decide::{Reason, Settings};
+use crate::objects::access::ModeSet;
 use crate::objects::quantity::Amount;
 use crate::objects::topology::Labels;
 use crate::objects::{Claim, Volume, claim, class, is_deleting, name, topology, volume};
@@ -204,7 +205,7 @@ pub fn find<'a>(
         .filter(|(set, _)| set.offers(modes))
         .collect();
     // The sort is stable: among volumes of one set the first by name stays the first.
-    reserved.sort_by(|(a, _), (b, _)| a.cmp(b));
+    reserved.sort_by_key(|(set, _)| *set);
     let first = reserved.first().map(|(set, volume)| (set, *volume));
     if delayed {
         return Ok(first.map(|(_, volume)| volume));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::cluster::{Assumption, Key, Object};
 use crate::decide::plugin::{self, Call, Plugin};
 use crate::decide::{Event, Reason, Write};
-use crate::objects::translation::{self, Migration};
+use crate::objects::translation::{self, Drivers};
 
 /// What decisions may take for granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Settings {
     /// The in-tree plugins that are there.
     pub plugins: &'static [Plugin],
     /// Which in-tree plugins are served by CSI drivers.
-    pub migrations: &'static [Migration],
+    pub drivers: Drivers,
     /// Whether a reserved volume that differs from what its claim asks for is refused, not only warned about.
     pub strict: bool,
 }
@@ -28,7 +28,7 @@ impl Default for Settings {
             volume_attributes_class: true,
             provisioning: true,
             plugins: plugin::BUILT_IN,
-            migrations: &translation::MIGRATIONS,
+            drivers: translation::DRIVERS,
             strict: false,
         }
     }

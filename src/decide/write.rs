@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::cluster::{Key, Object};
 use crate::objects::{
     Claim, Pod, Volume, annotation, annotations, claim, name, namespace, pod, quantity::Amount, translation,
-    translation::Migration, uid, volume,
+    translation::Drivers, uid, volume,
 };
 
 /// Who a claim is, for the reference on its volume.
@@ -113,7 +113,7 @@ pub enum Write {
         /// The provisioner.
         provisioner: String,
         /// Which in-tree plugins are served by CSI drivers.
-        migrations: &'static [Migration],
+        drivers: Drivers,
     },
     /// Tell provisioners on which node the claim's pod will run; `None` asks the scheduler to choose again.
     SelectNode {
@@ -322,8 +322,8 @@ impl Write {
             Write::SetClaimClass { class, .. } => {
                 object.spec.get_or_insert_default().storage_class_name = Some(class.clone());
             }
-            Write::SetProvisioner { provisioner, migrations, .. } => {
-                set_provisioner(object, provisioner, migrations);
+            Write::SetProvisioner { provisioner, drivers, .. } => {
+                set_provisioner(object, provisioner, drivers);
             }
             Write::SelectNode { node, .. } => {
                 set_annotation(&mut object.metadata, annotations::SELECTED_NODE, node.as_deref());
@@ -438,14 +438,14 @@ fn bind(object: &mut Claim, volume: &str) {
     }
 }
 
-fn set_provisioner(object: &mut Claim, provisioner: &str, migrations: &[Migration]) {
+fn set_provisioner(object: &mut Claim, provisioner: &str, drivers: Drivers) {
     if annotation(&object.metadata, annotations::STORAGE_PROVISIONER) == Some(provisioner) {
         return;
     }
     for key in [annotations::BETA_STORAGE_PROVISIONER, annotations::STORAGE_PROVISIONER] {
         set_annotation(&mut object.metadata, key, Some(provisioner));
     }
-    let migrated_to = translation::annealed_claim(migrations, &object.metadata);
+    let migrated_to = translation::annealed_claim(drivers, &object.metadata);
     set_annotation(&mut object.metadata, annotations::MIGRATED_TO, migrated_to.as_deref());
 }
 

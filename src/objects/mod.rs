@@ -5,9 +5,11 @@
 //! `PersistentVolume`, a *class* a `StorageClass`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+pub mod access;
 pub mod annotations;
 pub mod claim;
 pub mod class;
+pub mod plugin;
 pub mod pod;
 pub mod quantity;
 pub mod taint;

@@ -57,27 +57,34 @@ pub fn selector_matches(selector: &LabelSelector, labels: Option<&Labels>) -> Op
     Some(all)
 }
 
-/// Whether all requirements of a term hold, each for the value that `value` finds under its key.
-fn all_hold<'a>(
-    requirements: Option<&[NodeSelectorRequirement]>,
-    value: impl Fn(&str) -> Option<&'a str>,
-) -> bool {
-    requirements.unwrap_or_default().iter().all(|requirement| {
-        let values = requirement.values.as_deref().unwrap_or_default();
-        holds(value(&requirement.key), &requirement.operator, values) == Some(true)
+/// Whether a node with this name meets all requirements on its fields. A requirement names exactly one value, and a
+/// node without a name meets any that makes sense: upstream asks so where it knows only a node's labels.
+fn fields_hold(requirements: &[NodeSelectorRequirement], node_name: &str) -> bool {
+    requirements.iter().all(|requirement| {
+        let value = if requirement.key == "metadata.name" { node_name } else { "" };
+        let [wanted] = requirement.values.as_deref().unwrap_or_default() else { return false };
+        match requirement.operator.as_str() {
+            "In" => node_name.is_empty() || value == wanted,
+            "NotIn" => node_name.is_empty() || value != wanted,
+            _ => false,
+        }
     })
 }
 
 /// Whether one term of a node selector matches. A term without requirements matches nothing.
 #[must_use]
 pub fn term_matches(term: &NodeSelectorTerm, node_name: &str, labels: Option<&Labels>) -> bool {
-    let expressions = term.match_expressions.as_deref();
-    let fields = term.match_fields.as_deref();
-    if expressions.is_none_or(<[_]>::is_empty) && fields.is_none_or(<[_]>::is_empty) {
+    let expressions = term.match_expressions.as_deref().unwrap_or_default();
+    let fields = term.match_fields.as_deref().unwrap_or_default();
+    if expressions.is_empty() && fields.is_empty() {
         return false;
     }
-    all_hold(expressions, |key| labels.and_then(|labels| labels.get(key)).map(String::as_str))
-        && all_hold(fields, |key| (key == "metadata.name").then_some(node_name))
+    let value = |key: &str| labels.and_then(|labels| labels.get(key)).map(String::as_str);
+    let holds = |requirement: &NodeSelectorRequirement| {
+        let values = requirement.values.as_deref().unwrap_or_default();
+        holds(value(&requirement.key), &requirement.operator, values) == Some(true)
+    };
+    expressions.iter().all(holds) && fields_hold(fields, node_name)
 }
 
 /// Whether a node selector matches: any of its terms does.
@@ -87,7 +94,7 @@ pub fn node_selector_matches(selector: &NodeSelector, node_name: &str, labels: O
 }
 
 /// Whether the volume can be used on a node with these labels. Answers to upstream's `CheckNodeAffinity`,
-/// which knows only the labels: a term on the node's name never matches.
+/// which knows only the labels: what a term asks of the node's name is not looked at.
 #[must_use]
 pub fn reaches(volume: &Volume, labels: Option<&Labels>) -> bool {
     match required(volume) {
@@ -125,4 +132,27 @@ pub fn topology_allowed(terms: &[TopologySelectorTerm], labels: Option<&Labels>)
                     .iter()
                     .all(|e| labels.and_then(|l| l.get(&e.key)).is_some_and(|value| e.values.contains(value)))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Upstream hands the labels over as a node without a name, and looks at no field of such a node.
+    #[rstest::rstest]
+    #[case("In", &["a"], true)]
+    #[case("NotIn", &["a"], true)]
+    #[case("In", &["a", "b"], false)]
+    #[case("Exists", &[], false)]
+    fn the_name_of_the_node_does_not_matter_to_a_volume(
+        #[case] operator: &str,
+        #[case] values: &[&str],
+        #[case] reached: bool,
+    ) {
+        let fields = serde_json::json!([{"key": "metadata.name", "operator": operator, "values": values}]);
+        let required = serde_json::json!({"nodeSelectorTerms": [{"matchFields": fields}]});
+        let volume = serde_json::json!({"spec": {"nodeAffinity": {"required": required}}});
+        let volume: Volume = serde_json::from_value(volume).unwrap();
+        assert_eq!(reaches(&volume, None), reached);
+    }
 }

@@ -159,13 +159,13 @@ fn claim_writes(key: &Key, objects: &[Object], writes: &mut Vec<Write>) {
         writes.push(Write::SetProvisioner {
             claim: claim(),
             provisioner: text.clone(),
-            migrations: &translation::MIGRATIONS,
+            drivers: translation::DRIVERS,
         });
         writes.push(Write::SelectNode { claim: claim(), node: Some(text.clone()) });
         writes.push(Write::AnnealClaim { claim: claim(), migrated_to: Some(text) });
     }
     let provisioner = "kubernetes.io/aws-ebs".to_owned();
-    writes.push(Write::SetProvisioner { claim: claim(), provisioner, migrations: &translation::MIGRATIONS });
+    writes.push(Write::SetProvisioner { claim: claim(), provisioner, drivers: translation::DRIVERS });
     writes.push(Write::SelectNode { claim: claim(), node: None });
     writes.push(Write::AnnealClaim { claim: claim(), migrated_to: None });
 }

@@ -7,7 +7,9 @@ mod mock;
 mod pure;
 mod record;
 mod story;
+mod tables;
 mod tables_metrics;
+mod tables_provision;
 
 use std::sync::Arc;
 
@@ -15,26 +17,37 @@ use libtest_mimic::{Arguments, Trial};
 
 use record::Record;
 
+/// The files that hold controller cases.
+const CASES: [&str; 5] =
+    ["binder_test", "pv_controller_test", "recycle_test", "delete_test", "provision_test"];
+
 fn main() {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    let files = ["binder_test", "pv_controller_test", "recycle_test", "delete_test", "provision_test"];
-    for file in files {
-        for record in record::load(file).into_iter().filter(record::is_run) {
-            let key = record.key.clone();
-            let record = Arc::new(record);
-            let pure = record.clone();
-            trials.push(Trial::test(format!("pure::{key}"), move || {
-                run_pure(&pure);
-                Ok(())
-            }));
-            trials.push(Trial::test(format!("live::{key}"), move || {
-                live::run(&record);
-                Ok(())
-            }));
-        }
+    for record in CASES.into_iter().flat_map(record::load).filter(record::is_run) {
+        let key = record.key.clone();
+        let record = Arc::new(record);
+        let pure = record.clone();
+        trials.push(Trial::test(format!("upstream::pure::{key}"), move || {
+            run_pure(&pure);
+            Ok(())
+        }));
+        trials.push(Trial::test(format!("upstream::live::{key}"), move || {
+            live::run(&record);
+            Ok(())
+        }));
     }
+    trials.extend(tables::trials());
     trials.extend(tables_metrics::trials());
+    trials.extend(tables_provision::trials());
+    // A controller case is named `…::pure::KEY` and `…::live::KEY`, a row of a table `…::table::FILE/KEY`.
+    let is_record =
+        |name: &str| name.contains("::pure::") || name.contains("::table::") && name.contains('/');
+    let run = trials.iter().filter(|trial| is_record(trial.name())).count();
+    trials.push(Trial::test("upstream::every_record_is_run", move || {
+        assert_eq!(run, record::count());
+        Ok(())
+    }));
     libtest_mimic::run(&arguments, trials).exit();
 }
 

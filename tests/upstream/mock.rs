@@ -8,7 +8,7 @@ use pvbind::act::VolumePlugin;
 use pvbind::act::plugin::ATTEMPTS;
 use pvbind::decide::plugin::{Answer, Call, Failure, Plugin, Recycling, Source, Wanted};
 use pvbind::objects::Volume;
-use pvbind::objects::translation::Migration;
+use pvbind::objects::translation::Drivers;
 
 use crate::record::{PluginCalls, Record};
 
@@ -28,8 +28,7 @@ pub const PLUGINS: &[Plugin] = &[Plugin {
 const DRIVER: &str = "vendor.com/MockCSIDriver";
 
 /// Every provisioner that these records have counts as migrated to one driver, the driver itself too.
-pub const MIGRATIONS: &[Migration] =
-    &[Migration { plugin: NAME, driver: DRIVER }, Migration { plugin: DRIVER, driver: DRIVER }];
+pub const DRIVERS: Drivers = &[(NAME, DRIVER), (DRIVER, DRIVER)];
 
 /// How often each method was called with a result left for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -217,10 +217,10 @@ impl Record {
             volume_attributes_class: self.feature_gates.get("VolumeAttributesClass").copied().unwrap_or(true),
             provisioning: self.controller_options.enable_dynamic_provisioning,
             plugins: if self.call.wrappers.iter().any(Wrapper::has_plugin) { mock::PLUGINS } else { &[] },
-            migrations: if self.call.wrappers.iter().any(Wrapper::is_migration) {
-                mock::MIGRATIONS
+            drivers: if self.call.wrappers.iter().any(Wrapper::is_migration) {
+                mock::DRIVERS
             } else {
-                &translation::MIGRATIONS
+                translation::DRIVERS
             },
             ..pvbind::decide::Settings::default()
         }
@@ -369,4 +369,18 @@ pub fn load(file: &str) -> Vec<Record> {
     let path = format!("{}/testdata/upstream/pv-controller/{file}.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// How many records there are, in all files.
+pub fn count() -> usize {
+    let folder = format!("{}/testdata/upstream/pv-controller", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{folder}: {e}"));
+    let records = files.map(|file| {
+        let path = file.expect("a file").path();
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let records: Vec<Value> =
+            serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        records.len()
+    });
+    records.sum()
 }

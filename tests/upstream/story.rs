@@ -173,7 +173,8 @@ fn marks(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> S
     marks
 }
 
-fn describe_volume(volume: &Volume) -> String {
+/// A volume in one line.
+pub fn describe_volume(volume: &Volume) -> String {
     let mut line = format!(
         "volume {}: {} {} {}",
         volume.metadata.name.as_deref().unwrap_or_default(),
@@ -200,7 +201,8 @@ fn describe_volume(volume: &Volume) -> String {
     line
 }
 
-fn describe_claim(claim: &Claim) -> String {
+/// A claim in one line.
+pub fn describe_claim(claim: &Claim) -> String {
     let mut line = format!(
         "claim  {}: {} {}",
         claim.metadata.name.as_deref().unwrap_or_default(),

@@ -34,7 +34,7 @@ pub fn trials() -> Vec<Trial> {
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     let rows: Vec<Row> = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"));
     let trial = |row: Row| {
-        Trial::test(format!("table::{FILE}/{}", row.key), move || {
+        Trial::test(format!("upstream::table::{FILE}/{}", row.key), move || {
             run(&row);
             Ok(())
         })

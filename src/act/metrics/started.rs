@@ -113,7 +113,7 @@ fn deleter_name(cluster: &Cluster, settings: &Settings, key: &Key) -> String {
         Deleter::External => {
             let class = cluster.class(volume::class(found))?;
             Some(
-                translation::driver_of(settings.migrations, &class.provisioner)
+                translation::driver_among(settings.drivers, &class.provisioner)
                     .unwrap_or(&class.provisioner)
                     .to_owned(),
             )

@@ -12,14 +12,14 @@ const EXTERNAL_FINALIZER: &str = "external-provisioner.volume.kubernetes.io/fina
 
 /// Adds the write that corrects the claim's annotation, if it is not right; returns the claim as it will be.
 pub fn anneal_claim(plan: &mut Plan, settings: &Settings, object: &Object, claim: &Claim) -> Object {
-    let migrated_to = translation::annealed_claim(settings.migrations, &claim.metadata);
+    let migrated_to = translation::annealed_claim(settings.drivers, &claim.metadata);
     plan.write(object, Write::AnnealClaim { claim: object.key(), migrated_to })
 }
 
 /// Adds the write that corrects the volume's annotation and finalizers, if they are not right; returns the volume
 /// as it will be.
 pub fn anneal_volume(plan: &mut Plan, settings: &Settings, object: &Object, volume: &Volume) -> Object {
-    let migrated_to = translation::annealed_volume(settings.migrations, &volume.metadata);
+    let migrated_to = translation::annealed_volume(settings.drivers, &volume.metadata);
     let finalizers = finalizers(settings, volume);
     plan.write(object, Write::AnnealVolume { volume: object.key(), migrated_to, finalizers })
 }
@@ -30,7 +30,7 @@ pub fn anneal_volume(plan: &mut Plan, settings: &Settings, object: &Object, volu
 pub fn finalizers(settings: &Settings, volume: &Volume) -> Vec<String> {
     let mut finalizers = volume.metadata.finalizers.clone().unwrap_or_default();
     let Some(provisioner) = volume::provisioned_by(volume) else { return finalizers };
-    if translation::driver_of(settings.migrations, provisioner).is_some() {
+    if translation::driver_among(settings.drivers, provisioner).is_some() {
         finalizers.retain(|f| f != annotations::IN_TREE_FINALIZER);
         return finalizers;
     }

@@ -27,7 +27,7 @@ pub enum Provisioner {
 /// Who makes the volumes of a class with this provisioner.
 #[must_use]
 pub fn provisioner(settings: &Settings, name: &str) -> Provisioner {
-    if let Some(driver) = translation::driver_of(settings.migrations, name) {
+    if let Some(driver) = translation::driver_among(settings.drivers, name) {
         return Provisioner::External(driver.to_owned());
     }
     match settings.plugins.iter().find(|plugin| plugin.name == name && plugin.provisions) {
@@ -101,8 +101,7 @@ fn name_provisioner(
     claim: &Arc<Claim>,
     provisioner: String,
 ) {
-    let migrations = settings.migrations;
-    let write = Write::SetProvisioner { claim: key.clone(), provisioner, migrations };
+    let write = Write::SetProvisioner { claim: key.clone(), provisioner, drivers: settings.drivers };
     plan.write(&Object::Claim(claim.clone()), write);
 }
 

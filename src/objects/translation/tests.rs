@@ -1,0 +1,42 @@
+//! The facts of the test tables of upstream's `csi-translation-lib`.
+
+mod class;
+mod place;
+mod volume;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+#[test]
+fn plugins_and_drivers_name_each_other() {
+    for migration in &MIGRATIONS {
+        assert_eq!(driver_of(migration.plugin), Some(migration.driver));
+        assert_eq!(plugin_of(migration.driver), Some(migration.plugin));
+    }
+    assert_eq!((driver_of("kubernetes.io/nfs"), plugin_of("nfs.csi.k8s.io")), (None, None));
+}
+
+#[test]
+fn a_volume_is_translated_only_where_its_plugin_is_migrated() {
+    let ebs: Volume = read(json!({
+        "metadata": {"labels": {"topology.kubernetes.io/zone": "us-east-1a"}},
+        "spec": {"awsElasticBlockStore": {"volumeID": "vol-1"}},
+    }));
+    let file: Volume = read(json!({
+        "spec": {"azureFile": {"shareName": "s", "secretName": "s", "secretNamespace": "n"}},
+    }));
+    let node = |plugins: &str| {
+        let annotations = json!({"storage.alpha.kubernetes.io/migrated-plugins": plugins});
+        read::<CsiNode>(json!({"metadata": {"annotations": annotations}, "spec": {"drivers": []}}))
+    };
+    let all = node("kubernetes.io/gce-pd,kubernetes.io/aws-ebs,kubernetes.io/azure-file");
+    assert_eq!(*as_on_node(&ebs, Some(&all)).unwrap(), volume_to_csi(&ebs).unwrap());
+    assert_eq!(*as_on_node(&ebs, Some(&node("kubernetes.io/gce-pd"))).unwrap(), ebs);
+    assert_eq!(*as_on_node(&ebs, None).unwrap(), ebs);
+    assert_eq!(*as_on_node(&file, Some(&all)).unwrap(), file, "the scheduler leaves the plugin out");
+}
