@@ -215,7 +215,7 @@ async fn send(
         Request::Delete { uid, resource_version } => {
             let preconditions = Some(Preconditions { uid, resource_version });
             let params = DeleteParams { preconditions, ..DeleteParams::default() };
-            delete(client, key, &params).await.map(|()| None)
+            delete(client, key, &params).await
         }
     }
 }
@@ -235,18 +235,27 @@ async fn create(client: &Client, key: &Key, object: &Object) -> Result<Object, E
     }
 }
 
-async fn delete(client: &Client, key: &Key, params: &DeleteParams) -> Result<(), Error> {
-    match key.kind() {
+/// Deletes an object; what comes back is what is left of it while somebody keeps it. A server may also show one that is
+/// gone: of that only the watch tells.
+async fn delete(client: &Client, key: &Key, params: &DeleteParams) -> Result<Option<Object>, Error> {
+    let left = match key.kind() {
         Kind::Volume => {
             let api: Api<Volume> = Api::all(client.clone());
-            limited("delete", key, api.delete(key.name(), params)).await.map(|_| ())
+            limited("delete", key, api.delete(key.name(), params)).await?.left().map(Object::from)
         }
         Kind::Pod => {
             let api: Api<Pod> = Api::namespaced(client.clone(), key.namespace());
-            limited("delete", key, api.delete(key.name(), params)).await.map(|_| ())
+            limited("delete", key, api.delete(key.name(), params)).await?.left().map(Object::from)
         }
-        Kind::Claim | Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => Ok(()),
-    }
+        Kind::Claim | Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => None,
+    };
+    let is_kept = |object: &Object| {
+        let meta = object.metadata();
+        meta.deletion_timestamp.is_some()
+            && (meta.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty())
+                || meta.deletion_grace_period_seconds.is_some_and(|seconds| seconds > 0))
+    };
+    Ok(left.filter(is_kept))
 }
 
 /// The pod as it is once it is placed, for want of an answer that says so. It is newer than what was known before,

@@ -77,7 +77,8 @@ impl Store {
     /// Takes the answer to a write over, unless the object went meanwhile: the answer is newer than what was known
     /// then, and older than the end of the object.
     pub fn answer(&mut self, key: &Key, object: Object) {
-        if !self.entries.get(key).is_some_and(|entry| entry.went) {
+        // Where nothing was assumed, as of a deletion, nothing is left of an object that went.
+        if self.entries.get(key).is_some_and(|entry| !entry.went) {
             self.show(key, object);
         }
     }

@@ -9,7 +9,8 @@ use crate::decide::patch::Request;
 /// How the API server answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It did what was asked. The object's new version, 0 where the answer has none.
+    /// It did what was asked. The object's new version, 0 where the answer has none; of a delete, which may leave an
+    /// object that is being deleted, a version that is not newer than that one's.
     Taken(u64),
     /// The object was newer than the decision.
     Conflict,
@@ -62,6 +63,7 @@ impl Sent {
     #[must_use]
     pub fn answered(self, answer: &Result<Option<Object>, Error>) -> Self {
         let answer = match answer {
+            Ok(None) if self.verb == "delete" => Answer::Taken(self.from.saturating_add(1)),
             Ok(object) => Answer::Taken(object.as_ref().map_or(0, Object::version)),
             Err(Error::Conflict { .. }) => Answer::Conflict,
             Err(Error::Api { code: 1.., .. }) => Answer::Refused,

@@ -157,3 +157,42 @@ impl AsyncWrite for Connection {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waits until the server has closed the connection.
+    async fn closed(stream: &TcpStream) {
+        loop {
+            stream.readable().await.unwrap();
+            match stream.try_read(&mut [0; 64]) {
+                Ok(0) => return,
+                Ok(_) => panic!("nothing was asked"),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_says_nothing_is_left_after_a_while_and_holds_nobody_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let server = tokio::spawn(serve(Metrics::off(), listener, async {
+            let _ = stopped.await;
+        }));
+        let silent = TcpStream::connect(address).await.unwrap();
+        let start = tokio::time::Instant::now();
+        closed(&silent).await;
+        assert!(start.elapsed() >= LIFETIME);
+
+        let silent = TcpStream::connect(address).await.unwrap();
+        drop(stop);
+        let start = tokio::time::Instant::now();
+        server.await.unwrap().unwrap();
+        assert!(start.elapsed() <= DRAIN + Duration::from_millis(10));
+        drop(silent);
+    }
+}

@@ -6,8 +6,9 @@ use serde_json::json;
 use tokio::time::advance;
 
 use super::*;
-use crate::act::Error;
+use crate::act::{Decider, Error, Roles};
 use crate::decide::controller::operation;
+use crate::decide::patch::Request;
 use crate::decide::plugin::{self, Failure};
 use crate::decide::{Event, Reads, Write};
 use crate::objects::{Claim, Class, Volume};
@@ -316,4 +317,36 @@ fn what_is_off_records_nothing() {
         (metrics.is_ready(), metrics.has_begun(&key), metrics.text().unwrap()),
         (false, false, String::new())
     );
+}
+
+#[test]
+fn a_second_delete_of_what_others_still_keep_is_a_conflict_of_our_own() {
+    let metrics = Metrics::new().unwrap();
+    let object = released("", None, "/tmp/v");
+    let delete = Request::Delete { uid: None, resource_version: Some("1".to_owned()) };
+    let about = || Sent::about(&Key::volume("v"), &object, &delete);
+    let refused = Err(Error::Conflict { key: Key::volume("v") });
+    let sent = vec![about().answered(&Ok(None)), about().answered(&refused)];
+    metrics.performed(&Matter::Other, &Outcome { sent, ..Outcome::default() });
+    assert_eq!(total(&metrics, "pvbind_self_conflicts_total"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_list_lacks_is_counted_no_more() {
+    let metrics = Metrics::new().unwrap();
+    let mut decider = Decider::new(Settings::default(), Roles::controller()).with_metrics(metrics.clone());
+    let named = |name: &str| {
+        let volume = json!({"metadata": {"name": name, "resourceVersion": "1"}, "spec": {}});
+        Object::from(serde_json::from_value::<Volume>(volume).unwrap())
+    };
+    for name in ["a", "b", "c", "a"] {
+        decider.show(named(name));
+    }
+    assert_eq!(total(&metrics, "pv_collector_total_pv_count"), 3);
+    assert_eq!(decider.queue_depth(), 3);
+    decider.show(named("b"));
+    decider.listed(Kind::Volume, &[Key::volume("b")].into());
+    assert_eq!(total(&metrics, "pv_collector_total_pv_count"), 1);
+    decider.gone(&Key::volume("b"));
+    assert_eq!(samples(&metrics, "pv_collector_total_pv_count"), []);
 }
