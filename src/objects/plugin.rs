@@ -7,6 +7,25 @@ use k8s_openapi::api::core::v1::Volume as PodVolume;
 
 use super::Volume;
 
+/// The in-tree plugin that knows the volume's source, for CSI with the driver: `kubernetes.io/csi:DRIVER`. `None`
+/// when none of those that the controller is built with does: local volumes and the sources of migrated plugins
+/// are such. Answers to upstream's `FindPluginBySpec`.
+#[must_use]
+pub fn name(volume: &Volume) -> Option<String> {
+    let spec = volume.spec.as_ref()?;
+    let sources = [
+        (spec.host_path.is_some(), "kubernetes.io/host-path"),
+        (spec.nfs.is_some(), "kubernetes.io/nfs"),
+        (spec.fc.is_some(), "kubernetes.io/fc"),
+        (spec.iscsi.is_some(), "kubernetes.io/iscsi"),
+        (spec.csi.is_some(), "kubernetes.io/csi"),
+    ];
+    let mut found = sources.iter().filter(|(is_there, _)| *is_there).map(|(_, plugin)| *plugin);
+    let first = found.next();
+    // More than one is an error of upstream's, not a choice.
+    if found.next().is_some() { None } else { first.map(|plugin| qualified(plugin, Some(volume), None)) }
+}
+
 /// The plugin's name as metrics have it: one that serves CSI volumes is told apart by the driver of the volume, be it
 /// one of the cluster or one that stands in a pod.
 #[must_use]

@@ -2,8 +2,6 @@
 //!
 //! Answers to upstream's `component-helpers/storage/volume/pv_helpers.go`.
 
-use std::borrow::Cow;
-
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{Claim, Volume, annotation, annotations, name, namespace, quantity::Amount, uid};
@@ -116,24 +114,4 @@ pub fn provisioned_by(volume: &Volume) -> Option<&str> {
 #[must_use]
 pub fn is_bound_by_controller(volume: &Volume) -> bool {
     annotation(&volume.metadata, annotations::BOUND_BY_CONTROLLER).is_some()
-}
-
-/// The in-tree plugin that knows the volume's source, for CSI with the driver: `kubernetes.io/csi:DRIVER`. `None`
-/// when none of those that the controller is built with does: local volumes and the sources of migrated plugins
-/// are such. Answers to upstream's `FindPluginBySpec` and `GetFullQualifiedPluginNameForVolume`.
-#[must_use]
-pub fn plugin_name(volume: &Volume) -> Option<Cow<'static, str>> {
-    let spec = volume.spec.as_ref()?;
-    let csi = spec.csi.as_ref().map(|csi| format!("kubernetes.io/csi:{}", csi.driver));
-    let sources = [
-        (spec.host_path.is_some(), "kubernetes.io/host-path"),
-        (spec.nfs.is_some(), "kubernetes.io/nfs"),
-        (spec.fc.is_some(), "kubernetes.io/fc"),
-        (spec.iscsi.is_some(), "kubernetes.io/iscsi"),
-    ];
-    let in_tree = sources.iter().filter(|(is_there, _)| *is_there).map(|(_, plugin)| Cow::Borrowed(*plugin));
-    let mut found = in_tree.chain(csi.map(Cow::Owned));
-    let first = found.next();
-    // More than one is an error of upstream's, not a choice.
-    if found.next().is_some() { None } else { first }
 }

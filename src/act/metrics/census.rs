@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cluster::{Key, Object};
-use crate::objects::{Claim, Volume, claim, namespace, volume};
+use crate::objects::{Claim, Volume, claim, namespace, plugin, volume};
 
 /// What upstream calls a volume's plugin where it knows none.
 pub(super) const NO_PLUGIN: &str = "N/A";
@@ -38,7 +38,7 @@ impl Sort {
         // Upstream reads the field alone here: the beta annotation does not count.
         let class = volume.spec.as_ref().and_then(|s| s.storage_class_name.clone());
         Sort::Volume {
-            plugin: volume::plugin_name(volume).map_or_else(|| NO_PLUGIN.to_owned(), Into::into),
+            plugin: plugin::name(volume).unwrap_or_else(|| NO_PLUGIN.to_owned()),
             mode: volume::mode(volume).to_owned(),
             class: class.unwrap_or_default(),
             bound: volume::phase(volume) == volume::BOUND,

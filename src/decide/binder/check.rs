@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crate::cluster::{Assumption, Cluster, Key, Object};
 use crate::decide::reason::PodReason;
 use crate::decide::{Action, Event, Plan, Reason, Write};
-use crate::objects::{Claim, Node, Pod, Volume, claim, topology, volume};
+use crate::objects::translation::OnNodes;
+use crate::objects::{Claim, Node, Pod, Volume, claim, name, topology, volume};
 
 /// How far the binding of one volume has come.
 enum Progress {
@@ -70,14 +71,18 @@ fn known_volume<'a>(cluster: &'a Cluster, key: &Key) -> Option<&'a Arc<Volume>> 
     cluster.known(key)?.as_volume()
 }
 
-fn reaches(volume: &Volume, key: &Key, node: &Node) -> Result<(), String> {
-    if topology::reaches(volume, node.metadata.labels.as_ref()) {
+fn reaches(cluster: &Cluster, volume: &Volume, node: &Node) -> Result<(), String> {
+    let node_name = name(&node.metadata);
+    let on_nodes = OnNodes::new(volume);
+    let on_node = on_nodes.on(|| cluster.csi_node(node_name).map(AsRef::as_ref));
+    let on_node =
+        on_node.map_err(|why| format!("failed to translate pv to csi: could not translate pv: {why}"))?;
+    if topology::reaches(on_node, node.metadata.labels.as_ref()) {
         return Ok(());
     }
-    let node = crate::objects::name(&node.metadata);
     Err(format!(
-        "pv {:?} node affinity doesn't match node {node:?}: no matching NodeSelectorTerms",
-        key.name()
+        "pv {:?} node affinity doesn't match node {node_name:?}: no matching NodeSelectorTerms",
+        name(&volume.metadata)
     ))
 }
 
@@ -88,7 +93,7 @@ fn static_binding(cluster: &Cluster, claim: &Key, volume: &Key, node: &Node) -> 
     let bound_claim = known_claim(cluster, claim).ok_or_else(|| {
         format!("failed to check binding: persistentvolumeclaims {:?} not found", claim.name())
     })?;
-    reaches(found, volume, node)?;
+    reaches(cluster, found, node)?;
     let is_reserved = volume::claim_ref(found).is_some_and(|r| !volume::referred_uid(r).is_empty());
     if !is_reserved {
         return Err(format!("ClaimRef got reset for pv {:?}", volume.name()));
@@ -109,6 +114,37 @@ fn provision(cluster: &Cluster, key: &Key, node: &Node, node_name: &str) -> Resu
     }
     let volume_key = Key::volume(volume_name);
     let Some(volume) = known_volume(cluster, &volume_key) else { return Ok(Progress::Waiting) };
-    reaches(volume, &volume_key, node)?;
+    reaches(cluster, volume, node)?;
     Ok(if claim::is_fully_bound(claim) { Progress::Bound } else { Progress::Waiting })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::objects::CsiNode;
+
+    #[rstest::rstest]
+    #[case("kubernetes.io/gce-pd", Ok(()))]
+    #[case("", Err("pv \"v\" node affinity doesn't match node \"n\": no matching NodeSelectorTerms"))]
+    fn the_volume_is_looked_for_as_the_node_has_it(#[case] migrated: &str, #[case] wanted: Result<(), &str>) {
+        let expression = json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]});
+        let volume = json!({
+            "metadata": {"name": "v"},
+            "spec": {
+                "gcePersistentDisk": {"pdName": "d"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}},
+            },
+        });
+        let node = json!({"metadata": {"name": "n", "labels": {"topology.gke.io/zone": "a"}}});
+        let annotations = json!({"storage.alpha.kubernetes.io/migrated-plugins": migrated});
+        let csi_node =
+            json!({"metadata": {"name": "n", "annotations": annotations}, "spec": {"drivers": []}});
+        let mut cluster = Cluster::new();
+        cluster.show(Object::from(serde_json::from_value::<CsiNode>(csi_node).unwrap()));
+        let volume: Volume = serde_json::from_value(volume).unwrap();
+        let node: Node = serde_json::from_value(node).unwrap();
+        assert_eq!(reaches(&cluster, &volume, &node), wanted.map_err(str::to_owned));
+    }
 }

@@ -1,9 +1,10 @@
 //! What a pod's claims would get on one node.
 //!
-//! Answers to upstream's `FindPodVolumes`, `checkBoundClaims`, `findMatchingVolumes` and `checkVolumeProvisions`.
+//! A volume that is bound is looked for as the node has it: by the labels of its CSI driver, where its in-tree plugin is
+//! migrated. Free volumes are not: upstream matches them as they are. Answers to upstream's `FindPodVolumes`,
+//! `checkBoundClaims`, `findMatchingVolumes` and `checkVolumeProvisions`.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::capacity::{self, Debits};
 use super::claims::PodClaims;
@@ -11,7 +12,8 @@ use crate::cluster::{Cluster, Key};
 use crate::decide::matching::NodeSearch;
 use crate::decide::{Reason, Settings};
 use crate::objects::quantity::Amount;
-use crate::objects::{Claim, Class, Node, Volume, annotations, claim, name, topology, volume};
+use crate::objects::translation::OnNodes;
+use crate::objects::{Claim, Class, Node, annotations, claim, name, topology, volume};
 
 /// Why a node cannot serve a pod's claims, in upstream's order and words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,10 +26,12 @@ pub enum Conflict {
     NoSpace,
     /// A claim is bound to a volume that does not exist.
     VolumeMissing,
+    /// A plugin is migrated on the node, and a volume of it makes no sense to the CSI driver there.
+    Untranslatable,
 }
 
 impl Conflict {
-    /// Upstream's words.
+    /// Upstream's words, where it has any.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,6 +41,7 @@ impl Conflict {
             Conflict::VolumeMissing => {
                 "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
             }
+            Conflict::Untranslatable => "node(s) have a CSI driver that can't serve an in-tree volume",
         }
     }
 }
@@ -88,7 +93,7 @@ pub struct PodSearch<'a> {
     cluster: &'a Cluster,
     debits: &'a Debits,
     /// The volumes of the bound claims; `None` for one that is gone.
-    bound: Vec<Option<&'a Arc<Volume>>>,
+    bound: Vec<Option<OnNodes<'a>>>,
     /// The claims for which a node is selected, with that node.
     selected: Vec<(&'a str, Delayed<'a>)>,
     /// The others, the smallest request first, so that it does not take what only a larger one needs.
@@ -136,7 +141,8 @@ impl<'a> PodSearch<'a> {
     #[must_use]
     pub fn new(cluster: &'a Cluster, settings: &Settings, claims: &'a PodClaims, debits: &'a Debits) -> Self {
         let bound = claims.bound.iter();
-        let bound = bound.map(|(_, claim)| cluster.volume(&Key::volume(claim::volume_name(claim)))).collect();
+        let bound = bound.map(|(_, claim)| cluster.volume(&Key::volume(claim::volume_name(claim))));
+        let bound = bound.map(|volume| Some(OnNodes::new(volume?))).collect();
         let (mut selected, mut open) = (Vec::new(), Vec::new());
         for (key, claim) in &claims.delayed {
             let delayed = Delayed::new(cluster, settings, key, claim);
@@ -171,7 +177,9 @@ impl<'a> PodSearch<'a> {
 
     fn check_bound(&self, node: &Node) -> Result<(), Conflict> {
         for volume in &self.bound {
-            let volume = volume.ok_or(Conflict::VolumeMissing)?;
+            let volume = volume.as_ref().ok_or(Conflict::VolumeMissing)?;
+            let csi_node = || self.cluster.csi_node(name(&node.metadata)).map(AsRef::as_ref);
+            let volume = volume.on(csi_node).map_err(|_| Conflict::Untranslatable)?;
             if !topology::reaches(volume, node.metadata.labels.as_ref()) {
                 return Err(Conflict::NodeAffinity);
             }
@@ -207,5 +215,80 @@ impl<'a> PodSearch<'a> {
             volumes.provisions.push(delayed.key.clone());
         }
         Ok(Ok(volumes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::cluster::Object;
+    use crate::decide::binder::{Pods, schedule};
+    use crate::objects::{CsiNode, Pod, Volume};
+
+    use super::*;
+
+    fn object<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Object
+    where
+        Object: From<T>,
+    {
+        Object::from(serde_json::from_value::<T>(value).unwrap())
+    }
+
+    /// What becomes of a pod with an in-tree volume, on a node that has nothing but the label of a CSI driver.
+    fn placed(volume_id: &str, migrated: &str) -> (String, String) {
+        let volume = json!({
+            "metadata": {"name": "v", "labels": {"failure-domain.beta.kubernetes.io/zone": "a"}},
+            "spec": {
+                "awsElasticBlockStore": {"volumeID": volume_id},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+                    {"key": "failure-domain.beta.kubernetes.io/zone", "operator": "In", "values": ["a"]},
+                ]}]}},
+            },
+        });
+        let claim = json!({
+            "metadata": {"name": "c", "namespace": "default",
+                "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+            "spec": {"volumeName": "v"},
+        });
+        let pod = json!({
+            "metadata": {"name": "p", "namespace": "default"},
+            "spec": {"containers": [], "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+        });
+        let labels = json!({"topology.ebs.csi.aws.com/zone": "a"});
+        let status = json!({"allocatable": {"pods": "10"}});
+        let node = json!({"metadata": {"name": "n", "labels": labels}, "status": status});
+        let annotations = json!({"storage.alpha.kubernetes.io/migrated-plugins": migrated});
+        let csi_node =
+            json!({"metadata": {"name": "n", "annotations": annotations}, "spec": {"drivers": []}});
+        let mut cluster = Cluster::new();
+        cluster.show(object::<Volume>(volume));
+        cluster.show(object::<Claim>(claim));
+        cluster.show(object::<Pod>(pod));
+        cluster.show(object::<Node>(node));
+        cluster.show(object::<CsiNode>(csi_node));
+        let plan = schedule(&cluster, &Settings::default(), &Pods::All, &Key::pod("default", "p"));
+        (plan.reason.to_string(), plan.reason.fix().unwrap_or_default())
+    }
+
+    #[test]
+    fn a_migrated_volume_is_where_its_driver_is() {
+        assert_eq!(placed("vol-1", "kubernetes.io/aws-ebs").0, "the pod is on node n");
+    }
+
+    #[test]
+    fn a_volume_that_is_not_migrated_is_where_its_labels_are() {
+        let (why, fix) = placed("vol-1", "kubernetes.io/gce-pd");
+        assert_eq!(why, "node n: node(s) didn't match PersistentVolume's node affinity");
+        let label = "failure-domain.beta.kubernetes.io/zone=a";
+        assert_eq!(fix, format!("volume v of claim default/c needs a node with label {label}"));
+    }
+
+    #[test]
+    fn a_volume_that_makes_no_sense_to_the_driver_has_no_use_there() {
+        let (why, fix) = placed("aws:///1", "kubernetes.io/aws-ebs");
+        assert_eq!(why, "node n: node(s) have a CSI driver that can't serve an in-tree volume");
+        let name = "\"aws:///1\" is not the name of a volume at its provider";
+        assert_eq!(fix, format!("recreate the volume of claim default/c: {name}"));
     }
 }

@@ -17,6 +17,7 @@ use crate::cluster::{Assumption, Cluster, Key, Object};
 use crate::decide::reason::PodReason;
 use crate::decide::write::ClaimIdentity;
 use crate::decide::{Action, Event, Plan, Reason, Settings, Write};
+use crate::objects::translation::OnNodes;
 use crate::objects::{Node, Pod, annotations, claim, name, topology};
 
 /// What looking at every node came to.
@@ -103,25 +104,45 @@ fn fix_of(cluster: &Cluster, conflict: find::Conflict, node: &Node, claims: &Pod
         find::Conflict::NoSpace => {
             Some(format!("free storage for {delayed} at node {}, or request less", name(&node.metadata)))
         }
+        find::Conflict::Untranslatable => untranslatable(cluster, node, claims),
         find::Conflict::VolumeMissing => Some("recreate the claim whose volume is gone".to_owned()),
     }
 }
 
+/// The volumes of the bound claims, as a node has them, each with its claim.
+fn bound_volumes<'a>(
+    cluster: &'a Cluster,
+    claims: &'a PodClaims,
+) -> impl Iterator<Item = (&'a Key, OnNodes<'a>)> {
+    let volume = |claim| cluster.volume(&Key::volume(claim::volume_name(claim)));
+    claims.bound.iter().filter_map(move |(key, claim)| Some((key, OnNodes::new(volume(claim)?))))
+}
+
 /// Which labels a node needs to reach the first bound volume that this one does not.
 fn out_of_reach(cluster: &Cluster, node: &Node, claims: &PodClaims) -> Option<String> {
-    let labels = node.metadata.labels.as_ref();
-    let volumes = claims
-        .bound
-        .iter()
-        .filter_map(|(key, claim)| Some((key, cluster.volume(&Key::volume(claim::volume_name(claim)))?)));
-    let (claim, volume) = volumes.into_iter().find(|(_, volume)| !topology::reaches(volume, labels))?;
-    let (volume_name, claim) = (name(&volume.metadata), claim.path());
-    Some(match topology::pin(volume) {
-        Some((label, values)) => format!(
-            "volume {volume_name} of claim {claim} needs a node with label {label}={}",
-            values.join(" or ")
-        ),
-        None => format!("see spec.nodeAffinity of volume {volume_name}, which claim {claim} has"),
+    let csi_node = || cluster.csi_node(name(&node.metadata)).map(AsRef::as_ref);
+    bound_volumes(cluster, claims).find_map(|(claim, volume)| {
+        let volume = volume.on(csi_node).ok()?;
+        if topology::reaches(volume, node.metadata.labels.as_ref()) {
+            return None;
+        }
+        let (volume_name, claim) = (name(&volume.metadata), claim.path());
+        Some(match topology::pin(volume) {
+            Some((label, values)) => format!(
+                "volume {volume_name} of claim {claim} needs a node with label {label}={}",
+                values.join(" or ")
+            ),
+            None => format!("see spec.nodeAffinity of volume {volume_name}, which claim {claim} has"),
+        })
+    })
+}
+
+/// Why the CSI driver on the node can't serve a bound volume.
+fn untranslatable(cluster: &Cluster, node: &Node, claims: &PodClaims) -> Option<String> {
+    let csi_node = || cluster.csi_node(name(&node.metadata)).map(AsRef::as_ref);
+    bound_volumes(cluster, claims).find_map(|(claim, volume)| {
+        let why = volume.on(csi_node).err()?;
+        Some(format!("recreate the volume of claim {}: {why}", claim.path()))
     })
 }
 

@@ -2,7 +2,7 @@
 //! those drivers.
 //!
 //! One file for each plugin; what they have in common, where a volume is, is in [`zones`]. Nothing here says whether a
-//! plugin is migrated on some node; that is what the node's `CSINode` says ([`as_on_node`]). Volumes that stand in a pod
+//! plugin is migrated on some node; that is what the node's `CSINode` says ([`OnNodes`]). Volumes that stand in a pod
 //! are never translated: they are not bound. Answers to upstream's `csi-translation-lib` and `pkg/volume/csimigration`;
 //! the rows are those whose migration is locked on in Kubernetes 1.36.
 
@@ -11,17 +11,19 @@ mod azure_disk;
 mod azure_file;
 mod cinder;
 mod gce_pd;
+mod node;
 mod portworx;
 mod vsphere;
 pub mod zones;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{CSIPersistentVolumeSource, PersistentVolumeSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Class, CsiNode, Volume, annotation, annotations};
+use super::{Class, Volume, annotation, annotations};
+
+pub use node::{OnNodes, is_migrated_on};
 
 /// Why a volume or class has no translation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -167,27 +169,6 @@ pub fn class_to_csi(plugin: &str, class: &Class) -> Result<Class, Untranslatable
     let mut class = class.clone();
     (migration.class)(&mut class)?;
     Ok(class)
-}
-
-/// Whether the plugin is migrated on the node. Answers to upstream's `isPluginMigratedToCSIOnNode`.
-#[must_use]
-pub fn is_migrated_on(plugin: &str, node: Option<&CsiNode>) -> bool {
-    let plugins = node.and_then(|node| annotation(&node.metadata, annotations::MIGRATED_PLUGINS));
-    plugins.is_some_and(|plugins| plugins.split(',').any(|migrated| migrated == plugin))
-}
-
-/// The volume as a node has it: as a CSI volume, if its plugin is migrated there. Answers to upstream's
-/// `tryTranslatePVToCSI`.
-///
-/// # Errors
-/// The volume makes no sense to the driver.
-pub fn as_on_node<'a>(volume: &'a Volume, node: Option<&CsiNode>) -> Result<Cow<'a, Volume>, Untranslatable> {
-    match migration_of(volume) {
-        Some(migration) if migration.is_placed && is_migrated_on(migration.plugin, node) => {
-            volume_to_csi(volume).map(Cow::Owned)
-        }
-        _ => Ok(Cow::Borrowed(volume)),
-    }
 }
 
 /// The class's parameters, each renamed or left out as `rename` says; its argument is in lower case, as plugins read

@@ -6,6 +6,7 @@ mod volume;
 
 use serde_json::{Value, json};
 
+use super::super::CsiNode;
 use super::*;
 
 fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
@@ -35,8 +36,10 @@ fn a_volume_is_translated_only_where_its_plugin_is_migrated() {
         read::<CsiNode>(json!({"metadata": {"annotations": annotations}, "spec": {"drivers": []}}))
     };
     let all = node("kubernetes.io/gce-pd,kubernetes.io/aws-ebs,kubernetes.io/azure-file");
-    assert_eq!(*as_on_node(&ebs, Some(&all)).unwrap(), volume_to_csi(&ebs).unwrap());
-    assert_eq!(*as_on_node(&ebs, Some(&node("kubernetes.io/gce-pd"))).unwrap(), ebs);
-    assert_eq!(*as_on_node(&ebs, None).unwrap(), ebs);
-    assert_eq!(*as_on_node(&file, Some(&all)).unwrap(), file, "the scheduler leaves the plugin out");
+    let other = node("kubernetes.io/gce-pd");
+    let on = |volume, node| OnNodes::new(volume).on(|| node).cloned().map_err(Clone::clone);
+    assert_eq!(on(&ebs, Some(&all)), volume_to_csi(&ebs));
+    assert_eq!(on(&ebs, Some(&other)), Ok(ebs.clone()));
+    assert_eq!(on(&ebs, None), Ok(ebs.clone()));
+    assert_eq!(on(&file, Some(&all)), Ok(file.clone()), "the scheduler leaves the plugin out");
 }
