@@ -10,6 +10,10 @@ check:
 test *filter:
     cargo test --workspace {{filter}}
 
+# Runs each property over so many random worlds; one that fails is left as a file for `pvbind simulate -f`.
+properties worlds="100000":
+    PROPTEST_CASES={{worlds}} cargo test --test properties
+
 # Shows each snapshot that differs, to accept or reject (needs cargo-insta).
 review *args:
     cargo insta review {{args}}

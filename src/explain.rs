@@ -14,13 +14,20 @@ use crate::objects::{claim, name, pod, volume};
 /// How many volumes, or nodes, are told about for one thing.
 pub const TOLD: usize = 10;
 
-/// Why the claim is not bound; empty when it is.
+/// Why the claim is not bound, or what is odd about the volume that it has; empty when all is well.
 #[must_use]
 pub fn claim(cluster: &Cluster, settings: &Settings, key: &Key) -> Vec<Reason> {
     let Some(found) = cluster.claim(key) else { return Vec::new() };
     let plan = decide::sync(cluster, settings, key, &Reads::new());
     let mut reasons = match plan.reason {
-        Reason::Bound { .. } | Reason::Gone => return Vec::new(),
+        Reason::Bound { volume, .. } => {
+            let differs = cluster
+                .volume(&volume)
+                .and_then(|found_volume| matching::reserved_differences(found_volume, found, settings));
+            let told = differs.map(|what| Reason::BoundThoughDiffers { claim: key.clone(), volume, what });
+            return told.into_iter().collect();
+        }
+        Reason::Gone => return Vec::new(),
         reason => vec![reason],
     };
     let looks_for_any = claim::volume_name(found).is_empty() && !claim::is_bind_completed(found);
@@ -36,7 +43,10 @@ fn mismatches(cluster: &Cluster, settings: &Settings, key: &Key) -> Vec<Reason> 
     let Some(claim) = cluster.claim(key) else { return Vec::new() };
     let wanted = For { claim, node: None, attributes_class: settings.volume_attributes_class };
     let (class, of_class) = (claim::class(claim), |v: &crate::objects::Volume| volume::class(v).to_owned());
-    let unfit = cluster.volumes().filter_map(|volume| match matching::judge(volume, &wanted) {
+    let judge = |volume: &crate::objects::Volume| {
+        matching::judge(volume, &wanted).and_then(|()| matching::judge_modes(volume, claim))
+    };
+    let unfit = cluster.volumes().filter_map(|volume| match judge(volume) {
         Ok(()) | Err(Mismatch::ClaimedByOther { same_name: false, .. }) => None,
         Err(mismatch) => Some((of_class(volume) != class, volume, mismatch)),
     });

@@ -54,6 +54,9 @@ impl Reason {
             Reason::VolumeDiffers { volume, .. } => {
                 Some(format!("make volume {} and the claim agree, or let the claim have another volume", volume.name()))
             }
+            Reason::BoundThoughDiffers { volume, .. } => {
+                Some(format!("make volume {} and the claim agree; --strict refuses such a pair", volume.name()))
+            }
             Reason::VolumeTaken { volume, .. } => Some(format!(
                 "recreate the claim without spec.volumeName, or with another volume than {}",
                 volume.name()

@@ -146,11 +146,20 @@ pub fn judge(volume: &Volume, wanted: &For) -> Result<(), Mismatch> {
     if !reached {
         return Err(unreached());
     }
-    if !claim::access_modes_fit(claim, volume) {
-        let (volume, claim) = (volume::access_modes(volume).to_vec(), claim::access_modes(claim).to_vec());
-        return Err(Mismatch::AccessModes { volume, claim });
+    judge_modes(volume, claim)
+}
+
+/// Whether the volume offers the access modes. [`judge`] does not ask one that is reserved for the claim, as upstream
+/// does not on the scheduler's path; the controller looks at no other volumes than those that offer them.
+///
+/// # Errors
+/// [`Mismatch::AccessModes`].
+pub fn judge_modes(volume: &Volume, claim: &Claim) -> Result<(), Mismatch> {
+    if claim::access_modes_fit(claim, volume) {
+        return Ok(());
     }
-    Ok(())
+    let (volume, claim) = (volume::access_modes(volume).to_vec(), claim::access_modes(claim).to_vec());
+    Err(Mismatch::AccessModes { volume, claim })
 }
 
 /// Why no volume may be looked for at all.
@@ -299,56 +308,55 @@ fn rank(volume: &Volume) -> (Amount, &str) {
     (volume::capacity(volume), name(&volume.metadata))
 }
 
-/// Whether a volume that the claim names satisfies it; the message is upstream's.
+/// Everything in which a volume is not what the claim asks for, in upstream's words and order; the labels that the
+/// claim selects are not looked at.
 ///
 /// Answers to upstream's `checkVolumeSatisfyClaim`, which compares whole bytes.
-///
-/// # Errors
-/// What does not fit, in upstream's words.
-pub fn check_named(volume: &Volume, claim: &Claim, settings: &Settings) -> Result<(), String> {
+fn differences(volume: &Volume, claim: &Claim, settings: &Settings) -> Vec<String> {
+    let mut found = Vec::new();
     if is_deleting(&volume.metadata) {
-        return Err(format!("the volume is marked for deletion {:?}", name(&volume.metadata)));
+        found.push(format!("the volume is marked for deletion {:?}", name(&volume.metadata)));
     }
-    if volume::capacity(volume).value() < claim::requested(claim).value() {
-        return Err("requested PV is too small".to_owned());
-    }
-    if volume::class(volume) != claim::class(claim) {
-        return Err("storageClassName does not match".to_owned());
-    }
+    let mut unless = |same: bool, what: &str| {
+        if !same {
+            found.push(what.to_owned());
+        }
+    };
+    unless(volume::capacity(volume).value() >= claim::requested(claim).value(), "requested PV is too small");
+    unless(volume::class(volume) == claim::class(claim), "storageClassName does not match");
     let (of_volume, of_claim) = (volume::attributes_class(volume), claim::attributes_class(claim));
     if settings.volume_attributes_class {
-        if of_volume != of_claim {
-            return Err("volumeAttributesClassName does not match".to_owned());
-        }
-    } else if !of_volume.is_empty() || !of_claim.is_empty() {
-        return Err("volumeAttributesClassName is not supported when the feature-gate VolumeAttributesClass is disabled".to_owned());
+        unless(of_volume == of_claim, "volumeAttributesClassName does not match");
+    } else {
+        let what = "volumeAttributesClassName is not supported when the feature-gate VolumeAttributesClass is disabled";
+        unless(of_volume.is_empty() && of_claim.is_empty(), what);
     }
-    if volume::mode(volume) != claim::mode(claim) {
-        return Err("incompatible volumeMode".to_owned());
-    }
-    if !claim::access_modes_fit(claim, volume) {
-        return Err("incompatible accessMode".to_owned());
-    }
-    Ok(())
+    unless(volume::mode(volume) == claim::mode(claim), "incompatible volumeMode");
+    unless(claim::access_modes_fit(claim, volume), "incompatible accessMode");
+    found
 }
 
-/// Whether a volume that is reserved for the claim satisfies it, when that is asked for: upstream binds such a pair
-/// whatever differs, and so does this program unless it is strict. Volumes that are the claim's already are not
-/// asked for anything.
+/// Whether a volume that the claim names satisfies it; the message is upstream's.
 ///
 /// # Errors
-/// What does not fit.
-pub fn check_reserved(volume: &Volume, claim: &Claim, settings: &Settings) -> Result<(), String> {
-    let is_reserved_by_name =
-        volume::claim_ref(volume).is_some_and(|reference| volume::referred_uid(reference).is_empty());
-    if !settings.strict || !is_reserved_by_name {
-        return Ok(());
+/// The first thing that does not fit.
+pub fn check_named(volume: &Volume, claim: &Claim, settings: &Settings) -> Result<(), String> {
+    differences(volume, claim, settings).into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Everything in which a volume that a user reserved for the claim is not what the claim asks for; `None` when there
+/// is nothing, and for volumes that were chosen or made for it: those were judged then, and the claim may have
+/// grown since.
+#[must_use]
+pub fn reserved_differences(volume: &Volume, claim: &Claim, settings: &Settings) -> Option<String> {
+    if !volume::is_reserved_by_user(volume) {
+        return None;
     }
-    check_named(volume, claim, settings)?;
+    let mut found = differences(volume, claim, settings);
     let selector = claim.spec.as_ref().and_then(|s| s.selector.as_ref());
     if selector.is_some_and(|s| topology::selector_matches(s, volume.metadata.labels.as_ref()) != Some(true))
     {
-        return Err("the claim's selector does not match".to_owned());
+        found.push("the claim's selector does not match".to_owned());
     }
-    Ok(())
+    (!found.is_empty()).then(|| found.join("; "))
 }

@@ -107,6 +107,15 @@ pub enum Reason {
         /// What differs, in upstream's words.
         what: String,
     },
+    /// Claim and volume belong together, because a user said so, though the volume is not what the claim asks for.
+    BoundThoughDiffers {
+        /// The claim.
+        claim: Key,
+        /// The volume.
+        volume: Key,
+        /// What differs, in upstream's words.
+        what: String,
+    },
     /// The volume that the claim names belongs to another claim.
     VolumeTaken {
         /// The claim.
@@ -348,6 +357,7 @@ impl Reason {
             Reason::InvalidSelector { .. } => "InvalidSelector",
             Reason::VolumeNotFound { .. } => "VolumeNotFound",
             Reason::VolumeDiffers { .. } => "VolumeDiffers",
+            Reason::BoundThoughDiffers { .. } => "BoundThoughDiffers",
             Reason::VolumeTaken { .. } => "VolumeTaken",
             Reason::ReferenceLost { .. } => "ReferenceLost",
             Reason::VolumeLost { .. } => "VolumeLost",
@@ -385,6 +395,7 @@ impl Reason {
             Reason::Bound { volume, .. }
             | Reason::VolumeNotFound { volume, .. }
             | Reason::VolumeDiffers { volume, .. }
+            | Reason::BoundThoughDiffers { volume, .. }
             | Reason::VolumeTaken { volume, .. }
             | Reason::VolumeLost { volume, .. }
             | Reason::Misbound { volume, .. }
@@ -460,6 +471,11 @@ impl fmt::Display for Reason {
             Reason::VolumeDiffers { volume, what, .. } => {
                 write!(f, "Cannot bind to requested volume {:?}: {what}", volume.name())
             }
+            Reason::BoundThoughDiffers { volume, what, .. } => write!(
+                f,
+                "volume {:?} is reserved for the claim and bound to it, though it is not what the claim asks for: {what}",
+                volume.name()
+            ),
             Reason::VolumeTaken { volume, by, by_controller: false, .. } => {
                 write!(f, "the claim asks for volume {}, which belongs to claim {by}", volume.name())
             }

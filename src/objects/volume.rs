@@ -110,6 +110,12 @@ pub fn provisioned_by(volume: &Volume) -> Option<&str> {
     annotation(&volume.metadata, annotations::PROVISIONED_BY)
 }
 
+/// Whether a user wrote the reference to a claim: neither the controller nor a provisioner did.
+#[must_use]
+pub fn is_reserved_by_user(volume: &Volume) -> bool {
+    claim_ref(volume).is_some() && !is_bound_by_controller(volume) && provisioned_by(volume).is_none()
+}
+
 /// Whether the controller, not the user, made the binding.
 #[must_use]
 pub fn is_bound_by_controller(volume: &Volume) -> bool {

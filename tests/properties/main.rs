@@ -1,11 +1,12 @@
 //! Properties of the pure core over random small worlds.
 //!
 //! Each property is an ordinary test of a few hundred cases, the same ones in every run. `PROPTEST_CASES` asks for
-//! more cases and `PROPTEST_RNG_SEED` for others. A failure prints the smallest world that was found as manifests,
-//! which `pvbind simulate -f` reads.
+//! more cases and `PROPTEST_RNG_SEED` for others; `just properties` does the first. A failure prints the smallest world
+//! that was found, and leaves it as a file for `pvbind simulate -f`.
 
 mod decider;
 mod drive;
+mod failing;
 mod matching;
 mod overlay;
 mod plans;
@@ -15,6 +16,7 @@ mod render;
 mod safety;
 mod settle;
 mod shapes;
+mod valid;
 mod view;
 mod world;
 
@@ -22,7 +24,9 @@ use std::cell::Cell;
 use std::sync::Once;
 
 use proptest::strategy::Strategy;
-use proptest::test_runner::{Config, RngSeed, TestRunner};
+use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
+
+use crate::failing::Failing;
 
 thread_local! {
     static SEARCHING: Cell<bool> = const { Cell::new(false) };
@@ -42,7 +46,7 @@ fn quiet() {
 }
 
 /// Checks a property, which panics where it does not hold, for many random values.
-fn check<S: Strategy>(cases: u32, values: &S, property: impl Fn(S::Value)) {
+fn check<S: Strategy<Value: Failing>>(cases: u32, values: &S, property: impl Fn(S::Value)) {
     let mut config = Config { failure_persistence: None, max_shrink_iters: 1000, ..Config::default() };
     // The default configuration has already taken these two from the environment.
     if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -57,9 +61,13 @@ fn check<S: Strategy>(cases: u32, values: &S, property: impl Fn(S::Value)) {
         property(value);
         Ok(())
     });
+    let left = match &found {
+        Err(TestError::Fail(_, smallest)) => failing::leave(smallest, &property),
+        Ok(()) | Err(TestError::Abort(_)) => String::new(),
+    };
     SEARCHING.set(false);
     if let Err(failure) = found {
-        panic!("{failure}");
+        panic!("{failure}{left}");
     }
 }
 

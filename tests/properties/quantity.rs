@@ -38,7 +38,7 @@ const SUFFIXES: [(&str, u32, i32); 21] = [
 
 /// A quantity as text, and exactly, in units of ten to the power of minus [`FRACTION`] and [`FINEST`].
 #[derive(Clone, Debug)]
-struct Exact {
+pub struct Exact {
     text: String,
     value: i128,
 }

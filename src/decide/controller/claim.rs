@@ -41,6 +41,24 @@ fn bind_to(
     plan.reason.clone()
 }
 
+/// Binds a claim that is not bound yet to a volume that is free or reserved for it. Upstream never looks at what a
+/// user reserved, and binds it in silence: here it is said, and a strict program refuses.
+fn take(plan: &mut Plan, settings: &Settings, volume: &Arc<Volume>, claim: &Arc<Claim>, key: &Key) -> Reason {
+    let Some(what) = matching::reserved_differences(volume, claim, settings) else {
+        return bind_to(plan, settings, volume, claim, key);
+    };
+    let volume_key = Key::volume(name(&volume.metadata));
+    if settings.strict {
+        return refuse(plan, key, claim, volume_key, what);
+    }
+    let reason = bind_to(plan, settings, volume, claim, key);
+    if matches!(reason, Reason::Bound { .. }) {
+        let differs = Reason::BoundThoughDiffers { claim: key.clone(), volume: volume_key, what };
+        plan.emit(Event::warning(key, "VolumeMismatch", differs.to_string()));
+    }
+    reason
+}
+
 fn set_pending(plan: &mut Plan, key: &Key, claim: &Arc<Claim>) {
     let status = Write::SetClaimStatus {
         claim: key.clone(),
@@ -65,10 +83,7 @@ fn sync_unbound(
     let delayed = match found {
         Err(failure) => return failure,
         Ok((_, Some(volume))) => {
-            return match matching::check_reserved(volume, claim, settings) {
-                Ok(()) => bind_to(plan, settings, volume, claim, key),
-                Err(what) => refuse(plan, key, claim, Key::volume(name(&volume.metadata)), what),
-            };
+            return take(plan, settings, volume, claim, key);
         }
         Ok((delayed, None)) => delayed,
     };
@@ -132,10 +147,7 @@ fn sync_named(
         };
     };
     if volume::is_for(volume, claim) {
-        return match matching::check_reserved(volume, claim, settings) {
-            Ok(()) => bind_to(plan, settings, volume, claim, key),
-            Err(what) => refuse(plan, key, claim, volume_key, what),
-        };
+        return take(plan, settings, volume, claim, key);
     }
     let message = format!("volume {:?} already bound to a different claim.", volume_key.name());
     plan.emit(Event::warning(key, "FailedBinding", message));

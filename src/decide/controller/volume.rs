@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{bind, claim as claims, migration, reclaim};
 use crate::cluster::{Cluster, Key, Object};
-use crate::decide::{Action, Event, Plan, Reads, Reason, Settings};
+use crate::decide::{Action, Event, Plan, Reads, Reason, Settings, Write};
 use crate::objects::{Claim, Volume, claim, name, uid, volume};
 
 /// Decides about a volume.
@@ -25,7 +25,12 @@ pub fn sync(cluster: &Cluster, settings: &Settings, key: &Key, volume: &Arc<Volu
     let (namespace, claim_name) = volume::referred(reference);
     let claim_key = Key::claim(namespace, claim_name);
     if volume::referred_uid(reference).is_empty() {
-        bind::set_phase(&mut plan, &object, volume::AVAILABLE, "");
+        if is_about_to_be_taken(cluster, settings, key, &claim_key) {
+            // A phase that the claim's own decision is about to overwrite is not worth a write.
+            plan.actions.push(Action::Enqueue(claim_key.clone()));
+        } else {
+            bind::set_phase(&mut plan, &object, volume::AVAILABLE, "");
+        }
         plan.reason = Reason::Reserved { volume: key.clone(), claim: claim_key };
         return plan;
     }
@@ -45,6 +50,13 @@ pub fn sync(cluster: &Cluster, settings: &Settings, key: &Key, volume: &Arc<Volu
     };
     plan.reason = follow(&mut plan, key, &object, volume, &claim_key, &claim);
     plan
+}
+
+/// Whether the claim that the volume is reserved for takes it as soon as it is decided about.
+fn is_about_to_be_taken(cluster: &Cluster, settings: &Settings, volume: &Key, claim: &Key) -> bool {
+    let Some(found) = cluster.claim(claim) else { return false };
+    let plan = claims::sync(cluster, settings, claim, found);
+    plan.writes().any(|write| matches!(write, Write::ReserveVolume { volume: taken, .. } if taken == volume))
 }
 
 /// What is known of the claim that a volume is bound to.
