@@ -41,3 +41,7 @@ bench *args:
 # Licences, sources and duplicates of the dependencies, and advisories about them (needs cargo-deny).
 deny:
     cargo deny check
+
+# Changes the decisions, one at a time, and asks the tests to notice (needs cargo-mutants; hours). For example: just mutants -f src/decide/matching.rs
+mutants *args:
+    cargo mutants {{args}}

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::stream::{FuturesUnordered, Stream, StreamExt};
 use kube::Client;
 use tokio::time::Instant;
@@ -16,6 +17,9 @@ use super::plugin::Plugins;
 use super::watch::{Change, watch};
 use crate::cluster::{Cluster, Kind};
 use crate::decide::Settings;
+
+/// How many changes are taken in before anything is decided: so that a flood of them holds no decision up for long.
+const AT_ONCE: usize = 4096;
 
 /// How the loop runs.
 #[derive(Clone, Debug)]
@@ -128,6 +132,11 @@ async fn decide_and_perform(
     };
     tokio::pin!(stop);
     loop {
+        // A decision rests on all that has arrived, not on the first of it.
+        for _ in 0..AT_ONCE {
+            let Some(Some(change)) = watches.next().now_or_never() else { break };
+            take(&mut decider, &mut unlisted, &metrics, change);
+        }
         // Decisions before every kind has been listed would rest on half of the cluster.
         while unlisted.is_empty()
             && jobs.len() < options.executors
@@ -149,12 +158,7 @@ async fn decide_and_perform(
                     jobs.push(perform(job));
                 }
             }
-            Some(change) = watches.next() => {
-                take(&mut decider, &mut unlisted, change);
-                if unlisted.is_empty() {
-                    metrics.all_listed();
-                }
-            }
+            Some(change) = watches.next() => take(&mut decider, &mut unlisted, &metrics, change),
             () = until(due), if unlisted.is_empty() && jobs.len() < options.executors => {}
         }
     }
@@ -164,13 +168,16 @@ async fn decide_and_perform(
     (stats, decider.cluster().clone())
 }
 
-fn take(decider: &mut Decider, unlisted: &mut BTreeSet<Kind>, change: Change) {
+fn take(decider: &mut Decider, unlisted: &mut BTreeSet<Kind>, metrics: &Metrics, change: Change) {
     match change {
         Change::Show(object) => decider.show(object),
         Change::Gone(object) => decider.gone(&object.key()),
         Change::Listed(kind, keys) => {
             decider.listed(kind, &keys);
             unlisted.remove(&kind);
+            if unlisted.is_empty() {
+                metrics.all_listed();
+            }
         }
         Change::Trouble(kind, error) => tracing::warn!(kind = kind.as_str(), %error, "watch"),
     }
