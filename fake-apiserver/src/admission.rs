@@ -128,8 +128,10 @@ fn default_class(store: &Store, claim: &mut Value) {
         annotation(DEFAULT_CLASS) || annotation(BETA_DEFAULT_CLASS)
     };
     let newest = classes.values().filter(|class| is_default(&class.value)).min_by(|a, b| {
-        let age = |class: &Value| text(class, &["metadata", "creationTimestamp"]).to_owned();
-        age(&b.value).cmp(&age(&a.value)).then_with(|| a.name().cmp(b.name()))
+        // As times, not as texts: an imported one may be written for another time zone.
+        let made =
+            |class: &Value| text(class, &["metadata", "creationTimestamp"]).parse::<jiff::Timestamp>().ok();
+        made(&b.value).cmp(&made(&a.value)).then_with(|| a.name().cmp(b.name()))
     });
     if let Some(class) = newest {
         map_mut(claim, "spec").insert("storageClassName".into(), class.name().into());

@@ -144,7 +144,10 @@ async fn a12_sibling_the_old_annotation_says_a_class() {
 #[tokio::test(start_paused = true)]
 async fn a12_sibling_the_newest_default_wins_and_among_equals_the_first_by_name() {
     let (older, newer) = ("2024-01-01T00:00:00Z", "2024-06-01T00:00:00Z");
-    let ages: [(&[(&str, &str)], &str); 4] = [
+    // An hour older than it looks beside the others.
+    let elsewhere = "2024-06-01T01:00:00+02:00";
+    let ages: [(&[(&str, &str)], &str); 5] = [
+        (&[("a", elsewhere), ("b", newer)], "b"),
         (&[("a", older), ("b", newer)], "b"),
         (&[("b", older), ("a", newer)], "a"),
         (&[("b", newer), ("a", newer)], "a"),

@@ -19,6 +19,11 @@ use tokio::time::Instant;
 /// Virtual time without any change after which the loop counts as settled: longer than any pause after a failure.
 const QUIET: Duration = Duration::from_secs(150);
 
+/// Virtual time after which a loop that still changes things goes round in circles.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// Changes after which it does so, where it takes no virtual time at all.
+const MOST: u64 = 50_000;
+
 /// How many events of a kind the server remembers: few, so that a watch that breaks off has to list again.
 const HISTORY: usize = 4;
 
@@ -80,6 +85,8 @@ impl Stage {
         let (mut seen, mut last) = (changes.borrow_and_update().non_event_revision, begin);
         while tokio::time::timeout(QUIET, changes.changed()).await.is_ok() {
             let change = *changes.borrow_and_update();
+            let rests = begin.elapsed() < LONGEST && change.revision < MOST;
+            assert!(rests, "the controller never comes to rest");
             if change.non_event_revision != seen {
                 (seen, last) = (change.non_event_revision, Instant::now());
             }
