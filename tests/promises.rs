@@ -133,7 +133,7 @@ async fn the_same_event_is_posted_again_after_a_while_and_then_counted() {
     let (sink, poster) = events::channel(Client::new(server.router(), "default"));
     let about = Object::from(serde_json::from_value::<Claim>(claim("c", "1Gi")).expect("a claim"));
     let key = Key::claim("default", "c");
-    let posted = || server.calls().iter().filter(|call| call.resource == "events").count();
+    let posts = || server.calls().iter().filter(|call| call.resource == "events").count();
     let script = async {
         let say = |what: &str| sink.send(&Event::normal(&key, "Waiting", what.to_owned()), Some(&about));
         let pause = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
@@ -141,15 +141,15 @@ async fn the_same_event_is_posted_again_after_a_while_and_then_counted() {
         say("for a");
         say("for b");
         pause(1).await;
-        assert_eq!(posted(), 2, "one of each");
+        assert_eq!(posts(), 2, "one of each");
         pause(REPEAT_AFTER.as_secs() - 2).await;
         say("for a");
         pause(1).await;
-        assert_eq!(posted(), 2, "too early");
+        assert_eq!(posts(), 2, "too early");
         pause(1).await;
         say("for a");
         pause(1).await;
-        assert_eq!(posted(), 3);
+        assert_eq!(posts(), 3);
         drop(sink);
     };
     // The script has the only sink: the poster ends with it.
