@@ -1,5 +1,5 @@
 //! Promises of ARCHITECTURE.md about the loop that no recorded case shows: who is offered a volume that becomes free, and
-//! how often the same event is posted.
+//! how often the same event is posted, and what is passed on of a scrubbing pod.
 
 use std::time::Duration;
 
@@ -163,4 +163,44 @@ async fn the_same_event_is_posted_again_after_a_while_and_then_counted() {
         .collect();
     told.sort();
     assert_eq!(told, [("for a".to_owned(), 2), ("for b".to_owned(), 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_told_of_a_scrubbing_pod_is_told_of_its_volume() {
+    let server = server();
+    let mut released = volume("v", "5Gi");
+    released["spec"]["persistentVolumeReclaimPolicy"] = json!("Recycle");
+    released["spec"]["claimRef"] = json!({"namespace": "default", "name": "gone", "uid": "u"});
+    released["status"] = json!({"phase": "Bound"});
+    server.import(released).expect("a volume");
+    let tell = |uid: &Value, name: &str, message: &str| {
+        let event = json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "default", "name": name},
+            "involvedObject": {
+                "kind": "Pod", "apiVersion": "v1", "namespace": "default", "name": "recycler-for-v", "uid": uid,
+            },
+            "type": "Warning", "reason": "Failed", "message": message, "source": {"component": "kubelet"},
+        });
+        let path = "/api/v1/namespaces/default/events";
+        let (code, answer) = server.request("POST", path, "application/json", event.to_string().as_bytes());
+        assert_eq!(code, 201, "{}", String::from_utf8_lossy(&answer));
+    };
+    run(&server, async {
+        let pod = server.get("Pod", "default", "recycler-for-v").expect("a pod that scrubs");
+        tell(&pod["metadata"]["uid"], "a", "Failed to pull image");
+        tell(&json!("another"), "b", "of a pod of the same name that was there before");
+    })
+    .await;
+    let events = server.objects().into_iter().filter(|object| object["kind"] == "Event");
+    let told: Vec<String> = events
+        .filter(|event| {
+            event["involvedObject"]["kind"] == "PersistentVolume"
+                || event["regarding"]["kind"] == "PersistentVolume"
+        })
+        .map(|event| {
+            let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
+            format!("{} {} {}{}", text("type"), text("reason"), text("message"), text("note"))
+        })
+        .collect();
+    assert_eq!(told, ["Warning RecyclerPod Recycler pod: Failed to pull image"]);
 }

@@ -231,7 +231,9 @@ impl Decider {
         }
     }
 
-    fn decides_about(&self, kind: Kind) -> bool {
+    /// Whether objects of this kind are decided about.
+    #[must_use]
+    pub fn decides_about(&self, kind: Kind) -> bool {
         match kind {
             Kind::Claim | Kind::Volume => self.roles.controller,
             Kind::Pod => self.roles.scheduler.is_some(),

@@ -14,6 +14,7 @@ pub mod operations;
 pub mod plugin;
 pub mod queue;
 pub mod run;
+pub mod scrubbing;
 pub mod watch;
 
 pub use decider::{Decider, Job, Roles};

@@ -14,8 +14,9 @@ use super::events::{self, EventSink};
 use super::execute::{self, Executor, Outcome};
 use super::metrics::Metrics;
 use super::plugin::Plugins;
+use super::scrubbing::{self, Scrubbing};
 use super::watch::{Change, watch};
-use crate::cluster::{Cluster, Kind};
+use crate::cluster::{Cluster, Key, Kind};
 use crate::decide::Settings;
 
 /// How many changes are taken in before anything is decided: so that a flood of them holds no decision up for long.
@@ -130,12 +131,15 @@ async fn decide_and_perform(
             (id, outcome)
         }
     };
+    let mut scrubbing = Scrubbing::new();
     tokio::pin!(stop);
     loop {
         // A decision rests on all that has arrived, not on the first of it.
         for _ in 0..AT_ONCE {
             let Some(Some(change)) = watches.next().now_or_never() else { break };
+            let about = about(&change);
             take(&mut decider, &mut unlisted, &metrics, change);
+            follow(&mut scrubbing, &executor.client, &decider, about);
         }
         // Decisions before every kind has been listed would rest on half of the cluster.
         while unlisted.is_empty()
@@ -158,7 +162,15 @@ async fn decide_and_perform(
                     jobs.push(perform(job));
                 }
             }
-            Some(change) = watches.next() => take(&mut decider, &mut unlisted, &metrics, change),
+            Some(change) = watches.next() => {
+                let about = about(&change);
+                take(&mut decider, &mut unlisted, &metrics, change);
+                follow(&mut scrubbing, &executor.client, &decider, about);
+            }
+            (volume, told) = scrubbing.next() => {
+                let event = scrubbing::passed_on(&volume, &told);
+                sink.send(&event, decider.cluster().object(&volume));
+            }
             () = until(due), if unlisted.is_empty() && jobs.len() < options.executors => {}
         }
     }
@@ -180,6 +192,32 @@ fn take(decider: &mut Decider, unlisted: &mut BTreeSet<Kind>, metrics: &Metrics,
             }
         }
         Change::Trouble(kind, error) => tracing::warn!(kind = kind.as_str(), %error, "watch"),
+    }
+}
+
+/// Which pods a change is about.
+enum About {
+    Pod(Key),
+    AllPods,
+    NoPod,
+}
+
+fn about(change: &Change) -> About {
+    match change {
+        Change::Show(object) | Change::Gone(object) if object.kind() == Kind::Pod => About::Pod(object.key()),
+        Change::Listed(Kind::Pod, _) => About::AllPods,
+        Change::Show(_) | Change::Gone(_) | Change::Listed(..) | Change::Trouble(..) => About::NoPod,
+    }
+}
+
+/// The controller passes on what is told of the pods that scrub.
+fn follow(scrubbing: &mut Scrubbing, client: &Client, decider: &Decider, about: About) {
+    match about {
+        About::Pod(pod) if decider.decides_about(Kind::Volume) => {
+            scrubbing.see(client, decider.cluster(), &pod);
+        }
+        About::AllPods => scrubbing.see_all(client, decider.cluster()),
+        About::Pod(_) | About::NoPod => {}
     }
 }
 

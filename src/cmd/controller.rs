@@ -23,6 +23,9 @@ pub struct Arguments {
     /// Let the in-tree hostPath plugin make volumes, as directories of this machine; for tests on one machine.
     #[arg(long, env = "PVBIND_ENABLE_HOSTPATH_PROVISIONER")]
     enable_hostpath_provisioner: bool,
+    /// Refuse to bind a volume that a user reserved for a claim and that is not what the claim asks for.
+    #[arg(long, env = "PVBIND_STRICT")]
+    strict: bool,
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
@@ -68,7 +71,7 @@ async fn control_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
     }
     tracing::info!(server, "running");
     let plugins = if arguments.enable_hostpath_provisioner { plugin::PROVISIONING } else { plugin::BUILT_IN };
-    let settings = Settings { plugins, ..Settings::default() };
+    let settings = Settings { plugins, strict: arguments.strict, ..Settings::default() };
     let executors = usize::from(arguments.executors);
     let options = Options { settings, executors, metrics, ..Options::controller() };
     match act::run(client, options, told_to_stop()).await {
