@@ -123,3 +123,77 @@ fn places(cluster: &Cluster, key: &Key, pod: &Pod, term: &PodAffinityTerm) -> BT
         .filter_map(|(other_key, other)| place(node_of(cluster, other_key, other)?, &term.topology_key))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Object;
+    use rstest::rstest;
+    use serde_json::{Value, from_value, json};
+
+    fn node(name: &str, zone: &str) -> Node {
+        from_value(json!({"metadata": {"name": name, "labels": {"zone": zone}}})).unwrap()
+    }
+
+    fn pod(namespace: &str, name: &str, at: &str, affinity: &Value) -> Pod {
+        from_value(json!({
+            "metadata": {"namespace": namespace, "name": name, "labels": {"app": "a"}},
+            "spec": {"nodeName": at, "containers": [], "affinity": affinity},
+        }))
+        .unwrap()
+    }
+
+    fn term(app: &str, namespaces: &Value) -> Value {
+        json!([{"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone", "namespaces": namespaces}])
+    }
+
+    fn near(kind: &str, app: &str, namespaces: &Value) -> Value {
+        json!({kind: {"requiredDuringSchedulingIgnoredDuringExecution": term(app, namespaces)}})
+    }
+
+    /// One pod runs in zone `x`; the other may be in zones `x` and `y`, or not.
+    #[rstest]
+    #[case::nobody_wants_anything(json!(null), "ns", json!(null), [Ok(()), Ok(())])]
+    #[case::away(near("podAntiAffinity", "a", &json!(null)), "ns", json!(null), [Err(Unfit::PodAntiAffinity), Ok(())])]
+    #[case::away_from_others(near("podAntiAffinity", "b", &json!(null)), "ns", json!(null), [Ok(()), Ok(())])]
+    #[case::away_elsewhere(near("podAntiAffinity", "a", &json!(null)), "other", json!(null), [Ok(()), Ok(())])]
+    #[case::away_from_named(near("podAntiAffinity", "a", &json!(["other"])), "other", json!(null), [Err(Unfit::PodAntiAffinity), Ok(())])]
+    #[case::away_from_named_only(near("podAntiAffinity", "a", &json!(["other"])), "ns", json!(null), [Ok(()), Ok(())])]
+    #[case::not_wanted(json!(null), "ns", near("podAntiAffinity", "a", &json!(null)), [Err(Unfit::ExistingAntiAffinity), Ok(())])]
+    #[case::not_wanted_elsewhere(json!(null), "other", near("podAntiAffinity", "a", &json!(null)), [Ok(()), Ok(())])]
+    #[case::together(near("podAffinity", "a", &json!(null)), "ns", json!(null), [Ok(()), Err(Unfit::PodAffinity)])]
+    #[case::first_of_its_kind(near("podAffinity", "a", &json!(null)), "other", json!(null), [Ok(()), Ok(())])]
+    #[case::with_nobody(near("podAffinity", "b", &json!(null)), "ns", json!(null), [Err(Unfit::PodAffinity), Err(Unfit::PodAffinity)])]
+    fn pods_are_where_they_may_be(
+        #[case] wanted: Value,
+        #[case] namespace: &str,
+        #[case] of_other: Value,
+        #[case] allowed: [Result<(), Unfit<'static>>; 2],
+    ) {
+        let (x, y) = (node("x1", "x"), node("y1", "y"));
+        let mut cluster = Cluster::new();
+        cluster.show(Object::from(x.clone()));
+        cluster.show(Object::from(y.clone()));
+        cluster.show(Object::from(pod(namespace, "other", "x1", &of_other)));
+        let pod = pod("ns", "p", "", &wanted);
+        let near = Near::of(&cluster, &Key::pod("ns", "p"), &pod);
+        assert_eq!([near.allows(&x), near.allows(&y)], allowed);
+        let nowhere: Node = from_value(json!({"metadata": {"name": "z1"}})).unwrap();
+        let bound = near.wanted.is_empty();
+        assert_eq!(
+            near.allows(&nowhere).is_ok(),
+            bound,
+            "a node without the label is no place to be near to"
+        );
+    }
+
+    #[test]
+    fn a_pod_is_not_in_its_own_way() {
+        let mut cluster = Cluster::new();
+        cluster.show(Object::from(node("x1", "x")));
+        let pod = pod("ns", "p", "x1", &near("podAntiAffinity", "a", &json!(null)));
+        cluster.show(Object::from(pod.clone()));
+        let near = Near::of(&cluster, &Key::pod("ns", "p"), &pod);
+        assert_eq!(near.allows(&node("x1", "x")), Ok(()));
+    }
+}
