@@ -363,7 +363,10 @@ impl Decider {
             .iter()
             .any(|action| matches!(action, Action::Write(_) | Action::Read(_) | Action::Ask(_)));
         let objects = self.objects(&plan.actions);
-        self.assume(&plan.actions);
+        for object in plan.after.into_values() {
+            let wakes = self.cluster.assume(object);
+            self.wake(wakes);
+        }
         for action in &plan.actions {
             self.take_note(action);
         }
@@ -482,7 +485,7 @@ impl Decider {
         }
     }
 
-    /// Assumes what the writes will leave, once for each object that they write.
+    /// Assumes anew what the writes will leave, once for each object that they write.
     fn assume(&mut self, actions: &[Action]) {
         let mut after: BTreeMap<&Key, Object> = BTreeMap::new();
         for action in actions {

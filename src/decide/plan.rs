@@ -44,6 +44,8 @@ pub struct Plan {
     pub reason: Reason,
     /// What, in this order. The first action that fails drops the rest.
     pub actions: Vec<Action>,
+    /// What the writes will leave of each object.
+    pub after: BTreeMap<Key, Object>,
 }
 
 /// One step of a plan.
@@ -109,7 +111,7 @@ impl Plan {
     /// Nothing to do.
     #[must_use]
     pub fn nothing(reason: Reason) -> Self {
-        Plan { reason, actions: Vec::new() }
+        Plan { reason, actions: Vec::new(), after: BTreeMap::new() }
     }
 
     /// Does what the write says to `before`, adds it to the plan unless it would change nothing, and returns the
@@ -117,6 +119,7 @@ impl Plan {
     pub fn write(&mut self, before: &Object, write: Write) -> Object {
         match write.apply(before) {
             Some(after) => {
+                self.after.insert(write.target().clone(), after.clone());
                 self.actions.push(Action::Write(write));
                 after
             }
@@ -126,6 +129,7 @@ impl Plan {
 
     /// Adds a write that creates or deletes an object.
     pub fn push(&mut self, write: Write) {
+        self.after.extend(write.created().map(|object| (write.target().clone(), object)));
         self.actions.push(Action::Write(write));
     }
 

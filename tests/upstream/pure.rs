@@ -155,6 +155,7 @@ impl World {
 
     /// Performs a plan.
     fn perform(&mut self, plan: Plan) -> Next {
+        says_what_it_leaves(&self.cluster, &plan);
         let mut next = Next::default();
         for action in plan.actions {
             match action {
@@ -280,6 +281,19 @@ impl World {
         self.cluster.show(after.clone());
         self.api.insert(key, after);
     }
+}
+
+/// Fails where a plan says that it leaves something else than its writes do.
+fn says_what_it_leaves(cluster: &Cluster, plan: &Plan) {
+    let mut left: BTreeMap<Key, Object> = BTreeMap::new();
+    for write in plan.writes() {
+        let before = left.get(write.target()).or_else(|| cluster.object(write.target()));
+        if let Some(after) = write.created().or_else(|| write.apply(before.expect("what is written exists")))
+        {
+            left.insert(write.target().clone(), after);
+        }
+    }
+    assert_eq!(left, plan.after);
 }
 
 /// The object with its next version.
