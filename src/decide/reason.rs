@@ -145,7 +145,7 @@ pub enum Reason {
         claim: Key,
         /// The volume.
         volume: Key,
-        /// Whether the volume names this claim and only the uid is missing or differs.
+        /// Whether the volume names this claim and only the uid differs.
         same_name: bool,
     },
     /// The volume does not say how large it is, so the claim cannot either.
@@ -493,7 +493,7 @@ impl fmt::Display for Reason {
             }
             Reason::Misbound { volume, same_name: true, .. } => write!(
                 f,
-                "volume {} names the claim, but with a missing or another uid: it is not known to be the same claim",
+                "volume {} belongs to an earlier claim of this name, with another uid",
                 volume.name()
             ),
             Reason::Misbound { volume, same_name: false, .. } => {

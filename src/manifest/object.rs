@@ -11,6 +11,22 @@ use super::node::{Data, Node, PathText, Step};
 use super::problem::{Origin, Problem, Problems};
 use super::{Document, Warnings, check};
 
+/// What to do about a file from which manifests are made, and which is none itself.
+fn unrendered(origin: &Origin, node: &Node<'_>) -> Option<String> {
+    let file = origin.file.file_name()?.to_str()?;
+    let folder = origin.file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.map_or_else(|| ".".to_owned(), |folder| folder.display().to_string());
+    match file {
+        "kustomization.yaml" | "kustomization.yml" | "Kustomization" => Some(format!(
+            "is a kustomization, from which manifests are made: kubectl kustomize {folder} | pvbind simulate -f -"
+        )),
+        "Chart.yaml" if node.get("metadata").is_none() => Some(format!(
+            "belongs to a Helm chart, from which manifests are made: helm template {folder} | pvbind simulate -f -"
+        )),
+        _ => None,
+    }
+}
+
 /// Takes documents and keeps the objects.
 pub(super) struct Reader<'r> {
     /// The namespace of namespaced objects that name none.
@@ -43,8 +59,12 @@ pub(super) fn name_of(object: &Value) -> String {
 impl Reader<'_> {
     /// Takes one document; an empty one is nothing. Of lists in lists the outermost item counts.
     pub(super) fn document(&mut self, origin: Origin, node: &Node<'_>) {
-        if !node.is_null() {
-            self.object(origin, node, None);
+        if node.is_null() {
+            return;
+        }
+        match unrendered(&origin, node) {
+            Some(message) => self.problems.push(Problem::at(origin, message)),
+            None => self.object(origin, node, None),
         }
     }
 
