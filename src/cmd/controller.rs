@@ -7,9 +7,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use super::observe::Observed;
+use super::recycler::Recycler;
 use super::{Exit, complain, runtime, told_to_stop};
 use crate::act::{self, Metrics, Options};
-use crate::decide::{Settings, plugin};
+use crate::decide::Settings;
 
 /// Which cluster, and how.
 #[derive(Debug, Args)]
@@ -26,6 +27,9 @@ pub struct Arguments {
     /// Refuse to bind a volume that a user reserved for a claim and that is not what the claim asks for.
     #[arg(long, env = "PVBIND_STRICT")]
     strict: bool,
+    /// The pods that scrub volumes.
+    #[command(flatten)]
+    recycler: Recycler,
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
@@ -70,7 +74,10 @@ async fn control_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
         return complain(&format!("cannot reach {server}: {error}"), Exit::Unreachable);
     }
     tracing::info!(server, "running");
-    let plugins = if arguments.enable_hostpath_provisioner { plugin::PROVISIONING } else { plugin::BUILT_IN };
+    let plugins = match arguments.recycler.plugins(arguments.enable_hostpath_provisioner) {
+        Ok(plugins) => plugins,
+        Err(error) => return complain(&error, Exit::Usage),
+    };
     let settings = Settings { plugins, strict: arguments.strict, ..Settings::default() };
     let executors = usize::from(arguments.executors);
     let options = Options { settings, executors, metrics, ..Options::controller() };

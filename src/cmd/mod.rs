@@ -4,6 +4,7 @@ pub mod apiserver;
 pub mod controller;
 mod meter;
 mod observe;
+mod recycler;
 pub mod simulate;
 
 use std::process::ExitCode;

@@ -8,7 +8,7 @@ use crate::decide::{Event, Reason, Write};
 use crate::objects::translation::{self, Drivers};
 
 /// What decisions may take for granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Whether `volumeAttributesClassName` takes part in matching (locked on since Kubernetes 1.36).
     pub volume_attributes_class: bool,

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use crate::objects::{Claim, Class, Node, Volume};
+use crate::objects::{Claim, Class, Node, Pod, Volume};
 
 /// A plugin, as far as decisions go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plugin {
     /// Its name, as classes have it.
     pub name: &'static str,
@@ -37,17 +37,31 @@ pub enum Source {
 }
 
 /// How a plugin scrubs a volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recycling {
     /// Not at all.
     Never,
-    /// By a pod that mounts the volume, and that may take so many seconds at least.
-    Pod {
-        /// The shortest time limit, in seconds.
-        at_least: i64,
-    },
+    /// By a pod that mounts the volume.
+    Pod(Scrubber),
     /// By a call.
     Call,
+}
+
+/// A pod that scrubs volumes. Answers to upstream's `RecyclerPodTemplate` and its timeouts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scrubber {
+    /// How long it may take at least, in seconds.
+    pub at_least: i64,
+    /// How long it may take for each GiB, in seconds, if that is more.
+    pub per_gibibyte: i64,
+    /// The pod, whose first volume is replaced; `None` for upstream's own.
+    pub template: Option<&'static Pod>,
+}
+
+impl Scrubber {
+    const fn of(at_least: i64) -> Self {
+        Scrubber { at_least, per_gibibyte: 30, template: None }
+    }
 }
 
 /// hostPath as upstream has it unless it is told to provision: it deletes and scrubs.
@@ -56,7 +70,7 @@ pub const HOST_PATH: Plugin = Plugin {
     volumes: Source::HostPath,
     provisions: false,
     deletes: true,
-    recycles: Recycling::Pod { at_least: 60 },
+    recycles: Recycling::Pod(Scrubber::of(60)),
     mount_options: false,
 };
 
@@ -66,7 +80,7 @@ pub const NFS: Plugin = Plugin {
     volumes: Source::Nfs,
     provisions: false,
     deletes: false,
-    recycles: Recycling::Pod { at_least: 300 },
+    recycles: Recycling::Pod(Scrubber::of(300)),
     mount_options: true,
 };
 

@@ -14,7 +14,7 @@ use crate::decide::{Action, Event, Operation, Plan, Reads, Reason, Settings, Wri
 use crate::objects::{Claim, Class, Volume, annotations, claim, name, translation, uid, volume};
 
 /// Who would make the volumes of a class.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Provisioner {
     /// An external program of this name.
     External(String),

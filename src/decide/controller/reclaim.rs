@@ -47,7 +47,7 @@ pub(super) fn fail(plan: &mut Plan, object: &Object, reason: &'static str, messa
 }
 
 /// Who deletes a volume's storage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Deleter {
     /// An external program.
     External,

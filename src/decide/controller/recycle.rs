@@ -12,11 +12,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{
     Container, HostPathVolumeSource, NFSVolumeSource, PodSpec, Volume as Mounted, VolumeMount,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{bind, reclaim};
 use crate::cluster::{Cluster, Key, Object};
-use crate::decide::plugin::{Answer, Call, Failure, Recycling};
+use crate::decide::plugin::{Answer, Call, Failure, Recycling, Scrubber};
 use crate::decide::{Action, Event, Plan, Reads, Reason, Settings, Write};
 use crate::objects::{Pod, Volume, annotation, is_deleting, name, pod, uid, volume};
 
@@ -27,13 +26,11 @@ const IMAGE: &str = "registry.k8s.io/build-image/debian-base:bookworm-v1.0.6";
 /// What upstream's recycler pods run.
 const SCRUB: &str =
     r#"test -e /scrub && find /scrub -mindepth 1 -delete && test -z "$(ls -A /scrub)" || exit 1"#;
-/// How much longer scrubbing may take for each GiB, in seconds.
-const SECONDS_PER_GIB: i64 = 30;
 
 /// What a pod mounts to scrub a volume.
 fn mounted(volume: &Volume) -> Option<Mounted> {
     let spec = volume.spec.as_ref()?;
-    let mounted = Mounted { name: "vol".to_owned(), ..Mounted::default() };
+    let mounted = Mounted::default();
     if let Some(source) = &spec.host_path {
         let host_path = Some(HostPathVolumeSource { path: source.path.clone(), type_: None });
         return Some(Mounted { host_path, ..mounted });
@@ -45,36 +42,45 @@ fn mounted(volume: &Volume) -> Option<Mounted> {
 }
 
 /// The pod that scrubs the volume.
-fn recycler(volume: &Volume, mounted: Mounted, at_least: i64) -> Pod {
+fn recycler(volume: &Volume, mounted: Mounted, scrubber: &Scrubber) -> Pod {
+    let mut pod = scrubber.template.map_or_else(template, Pod::clone);
+    let meta = &mut pod.metadata;
+    meta.name = Some(pod::recycler_name(name(&volume.metadata)));
+    meta.generate_name = None;
+    meta.namespace = Some(pod::RECYCLER_NAMESPACE.to_owned());
+    let marks = meta.annotations.get_or_insert_with(BTreeMap::new);
+    marks.insert(SCRUBS.to_owned(), uid(&volume.metadata).to_owned());
     let gibibytes = volume::capacity(volume).value() / (1 << 30);
-    let marks = BTreeMap::from([(SCRUBS.to_owned(), uid(&volume.metadata).to_owned())]);
-    Pod {
-        metadata: ObjectMeta {
-            name: Some(pod::recycler_name(name(&volume.metadata))),
-            namespace: Some(pod::RECYCLER_NAMESPACE.to_owned()),
-            annotations: Some(marks),
-            ..ObjectMeta::default()
-        },
-        spec: Some(PodSpec {
-            active_deadline_seconds: Some(at_least.max(gibibytes.saturating_mul(SECONDS_PER_GIB))),
-            restart_policy: Some("Never".to_owned()),
-            containers: vec![Container {
-                name: "pv-recycler".to_owned(),
-                image: Some(IMAGE.to_owned()),
-                command: Some(vec!["/bin/sh".to_owned()]),
-                args: Some(vec!["-c".to_owned(), SCRUB.to_owned()]),
-                volume_mounts: Some(vec![VolumeMount {
-                    name: mounted.name.clone(),
-                    mount_path: "/scrub".to_owned(),
-                    ..VolumeMount::default()
-                }]),
-                ..Container::default()
-            }],
-            volumes: Some(vec![mounted]),
-            ..PodSpec::default()
-        }),
-        status: None,
+    let spec = pod.spec.get_or_insert_default();
+    let limit = scrubber.at_least.max(gibibytes.saturating_mul(scrubber.per_gibibyte));
+    spec.active_deadline_seconds = Some(limit);
+    if let Some(first) = spec.volumes.as_mut().and_then(|volumes| volumes.first_mut()) {
+        // The containers mount it by the name that it has there.
+        *first = Mounted { name: std::mem::take(&mut first.name), ..mounted };
     }
+    pod
+}
+
+/// Upstream's own.
+fn template() -> Pod {
+    let volume = "vol".to_owned();
+    let mount =
+        VolumeMount { name: volume.clone(), mount_path: "/scrub".to_owned(), ..VolumeMount::default() };
+    let container = Container {
+        name: "pv-recycler".to_owned(),
+        image: Some(IMAGE.to_owned()),
+        command: Some(vec!["/bin/sh".to_owned()]),
+        args: Some(vec!["-c".to_owned(), SCRUB.to_owned()]),
+        volume_mounts: Some(vec![mount]),
+        ..Container::default()
+    };
+    let spec = PodSpec {
+        restart_policy: Some("Never".to_owned()),
+        containers: vec![container],
+        volumes: Some(vec![Mounted { name: volume, ..Mounted::default() }]),
+        ..PodSpec::default()
+    };
+    Pod { spec: Some(spec), ..Pod::default() }
 }
 
 /// The next step of the recycle operation. Before anything is destroyed the API server is asked whether the volume is
@@ -89,7 +95,7 @@ pub fn recycle(cluster: &Cluster, settings: &Settings, key: &Key, reads: &Reads)
     let pod_key = Key::pod(pod::RECYCLER_NAMESPACE, &pod::recycler_name(key.name()));
     let plugin =
         settings.plugins.iter().find(|plugin| plugin.recycles != Recycling::Never && plugin.supports(known));
-    let by_pod = plugin.is_some_and(|plugin| matches!(plugin.recycles, Recycling::Pod { .. }));
+    let by_pod = plugin.is_some_and(|plugin| matches!(plugin.recycles, Recycling::Pod(_)));
     let object = Object::Volume(known.clone());
     if let Some(pod) = cluster.pod(&pod_key).filter(|_| by_pod) {
         follow(&mut plan, key, &object, &pod_key, pod);
@@ -116,11 +122,11 @@ pub fn recycle(cluster: &Cluster, settings: &Settings, key: &Key, reads: &Reads)
         Some((Recycling::Call, _, plugin)) => {
             plan.actions.push(Action::Ask(Call::Recycle { plugin, volume: volume.clone() }));
         }
-        Some((Recycling::Pod { at_least }, Some(mounted), _)) => {
-            let pod = Arc::new(recycler(volume, mounted, at_least));
+        Some((Recycling::Pod(scrubber), Some(mounted), _)) => {
+            let pod = Arc::new(recycler(volume, mounted, &scrubber));
             plan.push(Write::CreatePod { pod: pod_key, object: pod });
         }
-        Some((Recycling::Pod { .. } | Recycling::Never, _, _)) | None => {
+        Some((Recycling::Pod(_) | Recycling::Never, _, _)) | None => {
             let message = "No recycler plugin found for the volume!";
             reclaim::fail(&mut plan, &object, "VolumeFailedRecycle", message);
         }
@@ -185,5 +191,46 @@ fn follow(plan: &mut Plan, key: &Key, object: &Object, pod_key: &Key, pod: &Pod)
             failed(plan, &format!("failed to recycle volume: {why}"));
         }
         other => tracing::debug!(pod = %pod_key, phase = other, "scrubbing"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{from_value, json, to_value};
+
+    #[test]
+    fn a_template_is_kept_but_for_its_first_volume_its_name_and_its_time() {
+        let volume = json!({
+            "metadata": {"name": "v", "uid": "u"},
+            "spec": {"capacity": {"storage": "100Gi"}, "nfs": {"server": "s", "path": "/p"}},
+        });
+        let volume: Volume = from_value(volume).unwrap();
+        let template = json!({
+            "metadata": {"generateName": "x-", "labels": {"a": "b"}, "annotations": {"c": "d"}},
+            "spec": {
+                "serviceAccountName": "scrubber", "containers": [{"name": "c", "image": "mine"}],
+                "volumes": [{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
+            },
+        });
+        let template: &'static Pod = Box::leak(Box::new(from_value(template).unwrap()));
+        let scrubber = Scrubber { at_least: 60, per_gibibyte: 7, template: Some(template) };
+        let pod = recycler(&volume, mounted(&volume).unwrap(), &scrubber);
+        let expected = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": "recycler-for-v", "namespace": "default", "labels": {"a": "b"},
+                "annotations": {"c": "d", SCRUBS: "u"},
+            },
+            "spec": {
+                "serviceAccountName": "scrubber", "containers": [{"name": "c", "image": "mine"}],
+                "activeDeadlineSeconds": 700,
+                "volumes": [{"name": "data", "nfs": {"server": "s", "path": "/p"}}, {"name": "tmp", "emptyDir": {}}],
+            },
+        });
+        assert_eq!(to_value(pod).unwrap(), expected);
+        let least = Scrubber { at_least: 900, ..scrubber };
+        let pod = recycler(&volume, mounted(&volume).unwrap(), &least);
+        assert_eq!(pod.spec.unwrap().active_deadline_seconds, Some(900));
     }
 }
