@@ -288,3 +288,35 @@ pub fn reserved_differences(volume: &Volume, claim: &Claim, settings: &Settings)
     }
     (!found.is_empty()).then(|| found.join("; "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::{from_value, json};
+
+    #[rstest]
+    #[case("default", "c", "another", Some(true))]
+    #[case("default", "other", "u", Some(false))]
+    #[case("elsewhere", "c", "u", Some(false))]
+    #[case("default", "c", "u", None)]
+    #[case("default", "c", "", None)]
+    fn whose_a_volume_is_goes_by_namespace_name_and_uid(
+        #[case] namespace: &str,
+        #[case] other: &str,
+        #[case] uid: &str,
+        #[case] others: Option<bool>,
+    ) {
+        let claim = json!({"metadata": {"namespace": "default", "name": "c", "uid": "u"}, "spec": {}});
+        let volume = json!({
+            "metadata": {"name": "v"},
+            "spec": {"claimRef": {"namespace": namespace, "name": other, "uid": uid}},
+        });
+        let (claim, volume): (Claim, Volume) = (from_value(claim).unwrap(), from_value(volume).unwrap());
+        let judged = judge(&volume, &For { claim: &claim, node: None, attributes_class: true });
+        let expected = others.map_or(Ok(()), |same_name| {
+            Err(Mismatch::ClaimedByOther { other: format!("{namespace}/{other}"), same_name })
+        });
+        assert_eq!(judged, expected);
+    }
+}

@@ -188,6 +188,15 @@ mod tests {
     }
 
     #[test]
+    fn only_pods_with_affinity_follow_others() {
+        let away = pod("ns", "p", "", &near("podAntiAffinity", "a", &json!(null)));
+        let beside = pod("ns", "p", "", &near("podAffinity", "a", &json!(null)));
+        let alone = pod("ns", "p", "", &json!(null));
+        let follows = [away, beside, alone].map(|pod| crate::decide::binder::follows_others(&pod));
+        assert_eq!(follows, [false, true, false]);
+    }
+
+    #[test]
     fn a_pod_is_not_in_its_own_way() {
         let mut cluster = Cluster::new();
         cluster.show(Object::from(node("x1", "x")));
