@@ -363,10 +363,7 @@ impl Decider {
             .iter()
             .any(|action| matches!(action, Action::Write(_) | Action::Read(_) | Action::Ask(_)));
         let objects = self.objects(&plan.actions);
-        for object in plan.after.into_values() {
-            let wakes = self.cluster.assume(object);
-            self.wake(wakes);
-        }
+        self.assume(plan.after.into_values());
         for action in &plan.actions {
             self.take_note(action);
         }
@@ -418,7 +415,7 @@ impl Decider {
             self.take_back(&job);
             return None;
         }
-        self.assume(&job.actions);
+        self.assume_anew(&job.actions);
         for (key, object) in &mut job.objects {
             if let Some(answer) = outcome.answers.get(key) {
                 *object = answer.clone();
@@ -486,7 +483,7 @@ impl Decider {
     }
 
     /// Assumes anew what the writes will leave, once for each object that they write.
-    fn assume(&mut self, actions: &[Action]) {
+    fn assume_anew(&mut self, actions: &[Action]) {
         let mut after: BTreeMap<&Key, Object> = BTreeMap::new();
         for action in actions {
             let Action::Write(write) = action else { continue };
@@ -496,7 +493,12 @@ impl Decider {
                 after.insert(target, object);
             }
         }
-        for object in after.into_values() {
+        self.assume(after.into_values());
+    }
+
+    /// Lays what writes will leave over what is known.
+    fn assume(&mut self, objects: impl Iterator<Item = Object>) {
+        for object in objects {
             let wakes = self.cluster.assume(object);
             self.wake(wakes);
         }

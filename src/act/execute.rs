@@ -133,13 +133,10 @@ async fn save(
     let request = Request::Create { object: object.clone() };
     let mut attempt = 1;
     loop {
-        let answer = create(client, key, &object).await;
-        sent.push(
-            Sent::about(key, &object, &request)
-                .answered(&answer.as_ref().map(|saved| Some(saved.clone())).map_err(Error::clone)),
-        );
+        let answer = create(client, key, &object).await.map(Some);
+        sent.push(Sent::about(key, &object, &request).answered(&answer));
         let message = match answer {
-            Ok(saved) => return Ok(Some(saved)),
+            Ok(saved) => return Ok(saved),
             // A name that was not conflicting can only be taken by the same volume.
             Err(Error::Api { code: 409, .. }) => return Ok(None),
             Err(Error::Api { message, .. }) => message,

@@ -24,7 +24,7 @@ const CASES: [&str; 5] =
 fn main() {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    for record in CASES.into_iter().flat_map(record::load).filter(record::is_run) {
+    for record in CASES.into_iter().flat_map(record::load::<Record>).filter(record::is_run) {
         let key = record.key.clone();
         let record = Arc::new(record);
         let pure = record.clone();

@@ -1,13 +1,18 @@
 //! The recorded cases as they stand in `testdata/upstream`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
 
 use pvbind::cluster::{Key, Object};
 use pvbind::objects::{Claim, Class, Node, Pod, Volume, translation};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::mock;
+
+/// Where the recorded files are.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/upstream/pv-controller");
 
 /// One controller case.
 #[derive(Debug, Deserialize)]
@@ -365,22 +370,24 @@ pub fn is_run(record: &Record) -> bool {
 }
 
 /// The records of one upstream test file.
-pub fn load(file: &str) -> Vec<Record> {
-    let path = format!("{}/testdata/upstream/pv-controller/{file}.json", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
+pub fn load<T: DeserializeOwned>(file: &str) -> Vec<T> {
+    read(&Path::new(FOLDER).join(file).with_extension("json"))
+}
+
+/// The rows of a file's function tables, each of which asks one function something.
+pub fn load_rows<T: DeserializeOwned>(file: &str, asks: impl Fn(&str) -> bool) -> Vec<T> {
+    let records: Vec<Value> = load(file);
+    let rows = records.into_iter().filter(|record| record["op"].as_str().is_some_and(&asks));
+    rows.map(|row| serde_json::from_value(row).unwrap_or_else(|e| panic!("{file}: {e}"))).collect()
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Vec<T> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 /// How many records there are, in all files.
 pub fn count() -> usize {
-    let folder = format!("{}/testdata/upstream/pv-controller", env!("CARGO_MANIFEST_DIR"));
-    let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{folder}: {e}"));
-    let records = files.map(|file| {
-        let path = file.expect("a file").path();
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let records: Vec<Value> =
-            serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        records.len()
-    });
-    records.sum()
+    let files = std::fs::read_dir(FOLDER).unwrap_or_else(|e| panic!("{FOLDER}: {e}"));
+    files.map(|file| read::<Value>(&file.expect("a file").path()).len()).sum()
 }

@@ -4,6 +4,8 @@ use libtest_mimic::Trial;
 use pvbind::act::Metrics;
 use serde::Deserialize;
 
+use crate::record;
+
 const FILE: &str = "metrics_test";
 
 #[derive(Deserialize)]
@@ -30,9 +32,7 @@ struct Expected {
 
 /// One test for each row.
 pub fn trials() -> Vec<Trial> {
-    let path = format!("{}/testdata/upstream/pv-controller/{FILE}.json", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    let rows: Vec<Row> = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let rows: Vec<Row> = record::load(FILE);
     let trial = |row: Row| {
         Trial::test(format!("upstream::table::{FILE}/{}", row.key), move || {
             run(&row);

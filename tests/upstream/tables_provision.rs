@@ -8,7 +8,8 @@ use pvbind::decide::controller::provision;
 use pvbind::decide::{Action, Plan, Reason, Settings};
 use pvbind::objects::Claim;
 use serde::Deserialize;
-use serde_json::Value;
+
+use crate::record;
 
 const FILE: &str = "provision_test";
 
@@ -36,18 +37,14 @@ struct Outcome {
 
 /// One test for each row.
 pub fn trials() -> Vec<Trial> {
-    let path = format!("{}/testdata/upstream/pv-controller/{FILE}.json", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    let records: Vec<Value> = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"));
-    let rows = records.into_iter().filter(|record| record["op"] == "provisionClaim");
-    let rows = rows.map(|row| serde_json::from_value::<Row>(row).unwrap_or_else(|e| panic!("{path}: {e}")));
+    let rows: Vec<Row> = record::load_rows(FILE, |op| op == "provisionClaim");
     let trial = |row: Row| {
         Trial::test(format!("upstream::table::{FILE}/{}", row.key), move || {
             run(&row);
             Ok(())
         })
     };
-    rows.map(trial).collect()
+    rows.into_iter().map(trial).collect()
 }
 
 fn run(row: &Row) {

@@ -117,12 +117,6 @@ pub fn driver_among(drivers: Drivers, plugin: &str) -> Option<&'static str> {
     drivers.iter().find(|(served, _)| *served == plugin).map(|(_, driver)| *driver)
 }
 
-/// The CSI driver that serves the plugin, if it is migrated.
-#[must_use]
-pub fn driver_of(plugin: &str) -> Option<&'static str> {
-    row(|migration| migration.plugin == plugin).map(|migration| migration.driver)
-}
-
 /// The in-tree plugin that the driver serves, if it is one of those that took over.
 #[must_use]
 pub fn plugin_of(driver: &str) -> Option<&'static str> {

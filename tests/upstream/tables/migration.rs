@@ -13,7 +13,7 @@ use super::Row;
 
 pub fn driver_of(row: &Row) -> String {
     let plugin: String = row.given("pluginName");
-    let driver = translation::driver_of(&plugin);
+    let driver = translation::driver_among(translation::DRIVERS, &plugin);
     let expected = json!({
         "csiDriverName": driver.unwrap_or_default(),
         "error": row.unsaid(driver.is_none()),

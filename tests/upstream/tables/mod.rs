@@ -21,6 +21,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::record;
+
 /// The upstream test files that have such records.
 const FILES: [&str; 7] = [
     "component_helpers_nodeselector_test",
@@ -122,11 +124,7 @@ impl Row {
 
 /// The tables of one upstream test file.
 fn load(file: &str) -> Vec<Row> {
-    let path = format!("{}/testdata/upstream/pv-controller/{file}.json", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let records: Vec<Value> = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let tables = records.into_iter().filter(|record| record.get("op").is_some());
-    tables.map(|record| serde_json::from_value(record).unwrap_or_else(|e| panic!("{path}: {e}"))).collect()
+    record::load_rows(file, |_| true)
 }
 
 /// All tests of the tables.
