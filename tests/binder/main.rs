@@ -1,0 +1,47 @@
+//! Upstream's own cases of the scheduler's volume binder, each as a test of its own name, `binder::SOURCE/FUNC/CASE`.
+//!
+//! A record says what the binder sees, what it is asked and what it answered; `testdata/upstream/README.md` says how
+//! they are compared. Each operation of the records has its module here.
+
+mod record;
+
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
+
+use record::Record;
+
+/// Runs a record: fails where the answer is not the recorded one, and returns the story for the snapshot.
+type Run = fn(&Record) -> String;
+
+/// The operations, by their name in the records.
+const OPERATIONS: [(&str, Run); 0] = [];
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    for record in record::load() {
+        let Some((_, run)) = OPERATIONS.iter().find(|(name, _)| *name == record.op) else { continue };
+        let record = Arc::new(record);
+        trials.push(Trial::test(format!("binder::{}", record.id), move || {
+            let story = run(&record);
+            snapshot(&record, &story);
+            Ok(())
+        }));
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn snapshot(record: &Record, story: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../../snapshots/binder");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(file_name(&record.id), story));
+}
+
+/// The record's name as a file name.
+fn file_name(id: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    id.replace('/', "__").chars().map(plain).collect()
+}
