@@ -8,6 +8,7 @@
 
 pub mod key;
 mod object;
+pub mod pod_volumes;
 pub mod store;
 pub mod usage;
 pub mod volumes;
@@ -23,18 +24,27 @@ use crate::objects::{
 
 pub use key::{Key, Kind};
 pub use object::Object;
+pub use pod_volumes::{Binding, PodVolumes, Provision};
 pub use wake::Wakes;
 
 /// Where a pod is about to run, while its volumes are being bound. It lives in memory only: after a restart
 /// the reservations on volumes and claims lead to the same node again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Assumption {
     /// The node that was chosen.
     pub node: Arc<str>,
-    /// The volumes that were reserved for the pod's claims: (claim, volume).
-    pub bindings: Vec<(Key, Key)>,
-    /// The claims whose volumes are to be provisioned for the node.
-    pub provisions: Vec<Key>,
+    /// What the pod's claims get there.
+    pub volumes: PodVolumes,
+    /// Whether the time for binding the volumes is over; only who has a clock can say so.
+    pub overdue: bool,
+}
+
+impl Assumption {
+    /// A node that has just been chosen.
+    #[must_use]
+    pub fn of(node: &str, volumes: PodVolumes) -> Self {
+        Assumption { node: node.into(), volumes, overdue: false }
+    }
 }
 
 /// Everything that decisions look at.

@@ -121,9 +121,11 @@ impl fmt::Display for PodReason {
                 claim.path(),
                 pod.path()
             ),
-            PodReason::ClaimLost { claim, .. } => {
-                write!(f, "persistentvolumeclaim {:?} bound to non-existent persistentvolume", claim.name())
-            }
+            PodReason::ClaimLost { claim, volume, .. } => write!(
+                f,
+                "persistentvolumeclaim {:?} bound to non-existent persistentvolume {volume:?}",
+                claim.name()
+            ),
             PodReason::ClaimDeleting { claim, .. } => {
                 write!(f, "persistentvolumeclaim {:?} is being deleted", claim.name())
             }
