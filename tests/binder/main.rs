@@ -4,6 +4,7 @@
 //! they are compared. Each operation of the records has its module here.
 
 mod record;
+mod score;
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use record::Record;
 type Run = fn(&Record) -> String;
 
 /// The operations, by their name in the records.
-const OPERATIONS: [(&str, Run); 0] = [];
+const OPERATIONS: [(&str, Run); 1] = [("score", score::score)];
 
 fn main() {
     let arguments = Arguments::from_args();
