@@ -3,6 +3,7 @@
 //! A record says what the binder sees, what it is asked and what it answered; `testdata/upstream/README.md` says how
 //! they are compared. Each operation of the records has its module here.
 
+mod eligible;
 mod record;
 mod score;
 
@@ -16,7 +17,7 @@ use record::Record;
 type Run = fn(&Record) -> String;
 
 /// The operations, by their name in the records.
-const OPERATIONS: [(&str, Run); 1] = [("score", score::score)];
+const OPERATIONS: [(&str, Run); 2] = [("getEligibleNodes", eligible::nodes), ("score", score::score)];
 
 fn main() {
     let arguments = Arguments::from_args();
