@@ -32,6 +32,13 @@ pub fn claims(pod: &Pod) -> impl Iterator<Item = ClaimUse> + '_ {
     })
 }
 
+/// The scheduler that the pod names.
+#[must_use]
+pub fn scheduler_name(pod: &Pod) -> &str {
+    let named = pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
+    named.filter(|name| !name.is_empty()).unwrap_or("default-scheduler")
+}
+
 /// The node that the pod is on, `""` while it is on none.
 #[must_use]
 pub fn node_name(pod: &Pod) -> &str {

@@ -36,10 +36,7 @@ impl Pods {
     fn include(&self, pod: &Pod) -> bool {
         match self {
             Pods::All => true,
-            Pods::Naming(name) => {
-                let named = pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
-                named.unwrap_or("default-scheduler") == name
-            }
+            Pods::Naming(name) => pod::scheduler_name(pod) == name,
         }
     }
 }
