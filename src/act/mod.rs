@@ -15,6 +15,8 @@ pub mod plugin;
 pub mod queue;
 pub mod run;
 pub mod scrubbing;
+pub mod serve;
+pub mod tls;
 pub mod watch;
 
 pub use decider::{Decider, Job, Roles};

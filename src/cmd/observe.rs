@@ -19,7 +19,7 @@ const LOOKUP: Duration = Duration::from_secs(10);
 pub(super) struct Observed {
     /// What is served.
     pub(super) metrics: Metrics,
-    server: Option<(oneshot::Sender<()>, JoinHandle<std::io::Result<()>>)>,
+    server: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Observed {
@@ -46,10 +46,8 @@ impl Observed {
     pub(super) async fn end(self) {
         let Some((stop, server)) = self.server else { return };
         drop(stop);
-        match server.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "metrics"),
-            Err(error) => tracing::warn!(%error, "metrics"),
+        if let Err(error) = server.await {
+            tracing::warn!(%error, "metrics");
         }
     }
 }
