@@ -8,6 +8,7 @@
 
 pub mod key;
 mod object;
+pub mod pod_volumes;
 pub mod store;
 pub mod usage;
 pub mod volumes;
@@ -23,18 +24,28 @@ use crate::objects::{
 
 pub use key::{Key, Kind};
 pub use object::Object;
+pub use pod_volumes::{Binding, PodVolumes, Provision};
+pub use store::OutOfSync;
 pub use wake::Wakes;
 
 /// Where a pod is about to run, while its volumes are being bound. It lives in memory only: after a restart
 /// the reservations on volumes and claims lead to the same node again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Assumption {
     /// The node that was chosen.
     pub node: Arc<str>,
-    /// The volumes that were reserved for the pod's claims: (claim, volume).
-    pub bindings: Vec<(Key, Key)>,
-    /// The claims whose volumes are to be provisioned for the node.
-    pub provisions: Vec<Key>,
+    /// What the pod's claims get there.
+    pub volumes: PodVolumes,
+    /// Whether the time for binding the volumes is over; only who has a clock can say so.
+    pub overdue: bool,
+}
+
+impl Assumption {
+    /// A node that has just been chosen.
+    #[must_use]
+    pub fn of(node: &str, volumes: PodVolumes) -> Self {
+        Assumption { node: node.into(), volumes, overdue: false }
+    }
 }
 
 /// Everything that decisions look at.
@@ -102,6 +113,22 @@ impl Cluster {
     /// Lays what a planned write is about to make of an object over what is known of it.
     pub fn assume(&mut self, object: Object) -> Wakes {
         self.change(&object.key(), |store, key| store.assume(key, object))
+    }
+
+    /// Reserves an object for a write that is not sent at once: as [`Cluster::assume`], until the object is shown in
+    /// another version.
+    ///
+    /// # Errors
+    /// When the object is not known in the version that the reservation was made on.
+    pub fn reserve(&mut self, object: Object) -> Result<Wakes, OutOfSync> {
+        let mut result = Ok(());
+        let wakes = self.change(&object.key(), |store, key| result = store.reserve(key, object));
+        result.map(|()| wakes)
+    }
+
+    /// Takes a reservation of an object away again, unless it has been reserved anew in another version since.
+    pub fn release(&mut self, object: &Object) -> Wakes {
+        self.change(&object.key(), |store, _| store.release(object))
     }
 
     /// Takes the assumed state of an object away again.

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::cluster::Key;
+use crate::decide::binder::check::Failed;
 use crate::decide::matching::Mismatch;
 
 /// Why a decision is what it is, or why a thing does not fit.
@@ -254,6 +255,8 @@ pub enum PodReason {
         pod: Key,
         /// The claim.
         claim: Key,
+        /// The volume that it had.
+        volume: String,
     },
     /// A claim of the pod is being deleted.
     ClaimDeleting {
@@ -296,8 +299,8 @@ pub enum PodReason {
     BindingFailed {
         /// The pod.
         pod: Key,
-        /// Why, in upstream's words.
-        why: String,
+        /// Why.
+        why: Failed,
     },
     /// The pod is placed.
     Placed {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use pvbind::cluster::{Assumption, Cluster, Key, Kind, Object};
+use pvbind::cluster::{Assumption, Cluster, Key, Kind, Object, PodVolumes};
 use pvbind::decide::{self, Reads, Settings};
 
 use crate::pure::Run;
@@ -34,7 +34,7 @@ fn to_assume_and_to_restore_is_to_do_nothing() {
         }
         let pods: Vec<Key> = cluster.known_keys(Kind::Pod).cloned().collect();
         for pod in &pods {
-            let assumption = Assumption { node: "n0".into(), bindings: Vec::new(), provisions: Vec::new() };
+            let assumption = Assumption::of("n0", PodVolumes::default());
             cluster.set_assumption(pod, Some(assumption));
         }
         let mut keys: Vec<Key> = later.iter().map(Object::key).collect();

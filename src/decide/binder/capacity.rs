@@ -5,6 +5,7 @@
 //! upstream's `hasEnoughCapacity`, `capacitySufficient` and `nodeHasAccess`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::cluster::{Cluster, Key};
 use crate::objects::quantity::Amount;
@@ -56,8 +57,9 @@ impl Debits {
                 continue;
             }
             let Some(node) = cluster.node(&assumption.node) else { continue };
-            for key in &assumption.provisions {
-                let Some(claim) = cluster.claim(key).filter(|claim| !claim::is_fully_bound(claim)) else {
+            for provision in &assumption.volumes.provisions {
+                let key = provision.claim_key();
+                let Some(claim) = cluster.claim(&key).filter(|claim| !claim::is_fully_bound(claim)) else {
                     continue;
                 };
                 let class_name = claim::class(claim);
@@ -86,19 +88,20 @@ impl<'a> Room<'a> {
         Room { cluster, node, debits, taken: BTreeMap::new() }
     }
 
-    /// Takes room for one claim of a class whose driver reports its capacity; says whether there was enough.
-    pub fn take(&mut self, class: &str, claim: &Claim) -> bool {
-        let Some(requested) = claim::requested_if_any(claim) else { return true };
+    /// Takes room for one claim of a class whose driver reports its capacity; says where, or `None` when there is not
+    /// enough. A claim that requests nothing takes nothing anywhere.
+    pub fn take(&mut self, class: &str, claim: &Claim) -> Option<Option<Arc<Capacity>>> {
+        let Some(requested) = claim::requested_if_any(claim) else { return Some(None) };
         let size = Amount::units(requested.value());
         let usable = self.cluster.capacities().find(|capacity| {
             capacity.storage_class_name == class
                 && is_accessible(capacity, self.node)
                 && self.holds(capacity, size)
         });
-        let Some(capacity) = usable else { return false };
+        let capacity = usable?;
         let taken = self.taken.entry(capacity_key(capacity)).or_default();
         *taken = *taken + size;
-        true
+        Some(Some(capacity.clone()))
     }
 
     /// Whether one more volume of this size fits: alone under the largest size that a volume may have, and

@@ -1,6 +1,8 @@
 //! What a pod's claims are waiting for.
 //!
-//! Answers to upstream's `podHasPVCs` and `GetPodVolumeClaims`.
+//! [`check`] says what stops a pod wherever it is to be, [`sort`] which of its claims are bound and which are bound
+//! together with the choice of a node. Neither looks at a node. Answers to upstream's `podHasPVCs` and
+//! `GetPodVolumeClaims`.
 
 use std::sync::Arc;
 
@@ -19,45 +21,106 @@ pub struct PodClaims {
     pub bound: Vec<Used>,
     /// Those for which a volume is chosen, or made, together with the node.
     pub delayed: Vec<Used>,
+    /// Those that ought to be bound by now, as no pod has a say in it; also those that name a volume.
+    pub immediate: Vec<Used>,
+}
+
+/// Why a pod's claims could not be sorted; the texts are upstream's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsorted {
+    /// There is no such claim.
+    #[error("error getting PVC {0:?}: persistentvolumeclaims {0:?} not found", .claim.path())]
+    NotFound {
+        /// The claim.
+        claim: Key,
+        /// Whether it is still to be made for a generic ephemeral volume.
+        ephemeral: bool,
+    },
+    /// The claim of an ephemeral volume was not made for the pod.
+    #[error("PVC {} was not created for pod {} (pod is not owner)", .claim.path(), .pod.path())]
+    NotOwned {
+        /// The pod.
+        pod: Key,
+        /// The claim.
+        claim: Key,
+    },
+    /// The claim's class does not say when to bind.
+    #[error("{0}")]
+    Class(Reason),
+}
+
+impl Unsorted {
+    /// The same, as what a pod waits for.
+    #[must_use]
+    pub fn reason(self, pod: &Key) -> Reason {
+        match self {
+            Unsorted::NotFound { claim, ephemeral } => {
+                Reason::Pod(PodReason::ClaimNotFound { pod: pod.clone(), claim, ephemeral })
+            }
+            Unsorted::NotOwned { pod, claim } => Reason::Pod(PodReason::ClaimNotOwned { pod, claim }),
+            Unsorted::Class(reason) => reason,
+        }
+    }
+}
+
+/// Looks whether every claim of the pod is there and is going to stay; says whether the pod uses any.
+///
+/// # Errors
+/// Why the pod cannot be placed anywhere before something is done about one of its claims.
+pub fn check(cluster: &Cluster, key: &Key, pod: &Pod) -> Result<bool, PodReason> {
+    let mut any = false;
+    for used in pod::claims(pod) {
+        any = true;
+        let (pod_key, claim_key) = (key.clone(), Key::claim(key.namespace(), &used.claim));
+        let Some(claim) = cluster.claim(&claim_key) else {
+            return Err(PodReason::ClaimNotFound {
+                pod: pod_key,
+                claim: claim_key,
+                ephemeral: used.ephemeral,
+            });
+        };
+        if claim::phase(claim) == claim::LOST {
+            let volume = claim::volume_name(claim).to_owned();
+            return Err(PodReason::ClaimLost { pod: pod_key, claim: claim_key, volume });
+        }
+        if is_deleting(&claim.metadata) {
+            return Err(PodReason::ClaimDeleting { pod: pod_key, claim: claim_key });
+        }
+        if used.ephemeral && !pod::owns(pod, claim) {
+            return Err(PodReason::ClaimNotOwned { pod: pod_key, claim: claim_key });
+        }
+    }
+    Ok(any)
 }
 
 /// Sorts the pod's claims.
 ///
 /// # Errors
-/// Why the pod cannot be placed anywhere before something is done about one of its claims.
-pub fn sort(cluster: &Cluster, key: &Key, pod: &Pod) -> Result<PodClaims, Reason> {
+/// Why they cannot be sorted.
+pub fn sort(cluster: &Cluster, key: &Key, pod: &Pod) -> Result<PodClaims, Unsorted> {
     let mut claims = PodClaims::default();
-    let mut unbound: Option<Key> = None;
     for used in pod::claims(pod) {
-        let (pod_key, claim_key) = (key.clone(), Key::claim(key.namespace(), &used.claim));
+        let claim_key = Key::claim(key.namespace(), &used.claim);
         let Some(claim) = cluster.claim(&claim_key) else {
-            let reason =
-                PodReason::ClaimNotFound { pod: pod_key, claim: claim_key, ephemeral: used.ephemeral };
-            return Err(Reason::Pod(reason));
+            return Err(Unsorted::NotFound { claim: claim_key, ephemeral: used.ephemeral });
         };
-        if claim::phase(claim) == claim::LOST {
-            return Err(Reason::Pod(PodReason::ClaimLost { pod: pod_key, claim: claim_key }));
-        }
-        if is_deleting(&claim.metadata) {
-            return Err(Reason::Pod(PodReason::ClaimDeleting { pod: pod_key, claim: claim_key }));
-        }
         if used.ephemeral && !pod::owns(pod, claim) {
-            return Err(Reason::Pod(PodReason::ClaimNotOwned { pod: pod_key, claim: claim_key }));
+            return Err(Unsorted::NotOwned { pod: key.clone(), claim: claim_key });
         }
         let seen = |list: &[Used]| list.iter().any(|(key, _)| *key == claim_key);
-        if seen(&claims.bound) || seen(&claims.delayed) {
+        if seen(&claims.bound) || seen(&claims.delayed) || seen(&claims.immediate) {
             continue;
         }
-        if claim::is_fully_bound(claim) {
-            claims.bound.push((claim_key, claim.clone()));
-        } else if claim::volume_name(claim).is_empty() && matching::delays_binding(cluster, claim)? {
-            claims.delayed.push((claim_key, claim.clone()));
+        let list = if claim::is_fully_bound(claim) {
+            &mut claims.bound
+        } else if matching::delays_binding(cluster, claim).map_err(Unsorted::Class)?
+            && claim::volume_name(claim).is_empty()
+        {
+            &mut claims.delayed
         } else {
-            unbound = unbound.or(Some(claim_key));
-        }
+            &mut claims.immediate
+        };
+        list.push((claim_key, claim.clone()));
     }
-    match unbound {
-        Some(claim) => Err(Reason::Pod(PodReason::ClaimUnbound { pod: key.clone(), claim })),
-        None => Ok(claims),
-    }
+    Ok(claims)
 }

@@ -5,15 +5,16 @@
 //! `checkBoundClaims`, `findMatchingVolumes` and `checkVolumeProvisions`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::capacity::{self, Debits};
 use super::claims::PodClaims;
-use crate::cluster::{Cluster, Key};
+use crate::cluster::{Binding, Cluster, Key, PodVolumes, Provision};
 use crate::decide::matching::NodeSearch;
 use crate::decide::{Reason, Settings};
 use crate::objects::quantity::Amount;
 use crate::objects::translation::OnNodes;
-use crate::objects::{Claim, Class, Node, annotations, claim, name, topology, volume};
+use crate::objects::{Claim, Class, Node, annotations, claim, name, topology};
 
 /// Why a node cannot serve a pod's claims, in upstream's order and words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,24 +47,44 @@ impl Conflict {
     }
 }
 
-/// What the claims get.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PodVolumes {
-    /// The free volumes that they take: (claim, volume).
-    pub bindings: Vec<(Key, Key)>,
-    /// The claims whose volumes are to be made for the node.
-    pub provisions: Vec<Key>,
-    /// What the bindings waste: the sum of capacity that is not asked for.
-    pub waste: Amount,
+/// What the claims get on a node, and why the node will not do all the same.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// What the claims get, as far as they get anything: those without a volume are not in it.
+    pub volumes: PodVolumes,
+    /// What stands against the node, in upstream's order; nothing when it will do.
+    pub conflicts: Vec<Conflict>,
 }
 
-/// Why nothing was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why nothing can be found on any node; the texts are upstream's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The node conflicts with the claims.
-    Conflicts(Vec<Conflict>),
-    /// A claim makes no sense on any node.
+    /// The claim has no class, and no volume that it could take.
+    #[error("no class for claim {:?}", .0.path())]
+    NoClass(Key),
+    /// The claim's class does not exist.
+    #[error("failed to find storage class {class:?}")]
+    ClassNotFound {
+        /// The claim.
+        claim: Key,
+        /// The class.
+        class: String,
+    },
+    /// The claim makes no sense.
+    #[error("{0}")]
     Claim(Reason),
+}
+
+impl Failure {
+    /// The same, as what a pod waits for.
+    #[must_use]
+    pub fn reason(self) -> Reason {
+        match self {
+            Failure::NoClass(claim) => Reason::NoVolumeAndNoClass { claim },
+            Failure::ClassNotFound { claim, class } => Reason::ClassNotFound { claim, class },
+            Failure::Claim(reason) => reason,
+        }
+    }
 }
 
 /// Who would make a volume for a claim.
@@ -74,14 +95,13 @@ enum Maker<'a> {
     /// Nobody: the class has no provisioner.
     Nobody,
     /// There is no such class.
-    Missing(Reason),
+    Missing(Failure),
 }
 
 /// A claim whose volume is chosen, or made, together with the node; with all of it that no node changes.
 #[derive(Debug)]
 struct Delayed<'a> {
-    key: &'a Key,
-    claim: &'a Claim,
+    claim: &'a Arc<Claim>,
     requested: Amount,
     search: Result<NodeSearch<'a>, Reason>,
     maker: Maker<'a>,
@@ -101,29 +121,31 @@ pub struct PodSearch<'a> {
 }
 
 impl<'a> Delayed<'a> {
-    fn new(cluster: &'a Cluster, settings: &Settings, key: &'a Key, claim: &'a Claim) -> Self {
+    fn new(cluster: &'a Cluster, settings: &Settings, key: &'a Key, claim: &'a Arc<Claim>) -> Self {
         let class_name = claim::class(claim);
         let search = NodeSearch::new(cluster, settings, key, claim);
         let requested = claim::requested(claim);
-        let Some(class) = cluster.class(class_name) else {
-            let reason = Reason::ClassNotFound { claim: key.clone(), class: class_name.to_owned() };
-            return Delayed { key, claim, requested, search, maker: Maker::Missing(reason) };
+        let maker = match cluster.class(class_name) {
+            _ if class_name.is_empty() => Maker::Missing(Failure::NoClass(key.clone())),
+            None => {
+                Maker::Missing(Failure::ClassNotFound { claim: key.clone(), class: class_name.to_owned() })
+            }
+            Some(class) => match class.provisioner.as_str() {
+                "" | annotations::NO_PROVISIONER => Maker::Nobody,
+                driver => Maker::Driver { class, tracked: capacity::is_tracked(cluster, driver) },
+            },
         };
-        let maker = match class.provisioner.as_str() {
-            "" | annotations::NO_PROVISIONER => Maker::Nobody,
-            driver => Maker::Driver { class, tracked: capacity::is_tracked(cluster, driver) },
-        };
-        Delayed { key, claim, requested, search, maker }
+        Delayed { claim, requested, search, maker }
     }
 
-    /// Whether a volume for the claim can be made for the node.
+    /// The storage from which a volume for the claim can be made for the node.
     fn check_provision(
         &self,
         node: &Node,
         room: &mut capacity::Room,
-    ) -> Result<Result<(), Conflict>, Failure> {
+    ) -> Result<Result<Provision, Conflict>, Failure> {
         let (class, tracked) = match &self.maker {
-            Maker::Missing(reason) => return Err(Failure::Claim(reason.clone())),
+            Maker::Missing(failure) => return Err(failure.clone()),
             Maker::Nobody => return Ok(Err(Conflict::NoVolume)),
             Maker::Driver { class, tracked } => (class, *tracked),
         };
@@ -131,8 +153,12 @@ impl<'a> Delayed<'a> {
         if !topology::topology_allowed(allowed, node.metadata.labels.as_ref()) {
             return Ok(Err(Conflict::NoVolume));
         }
-        let fits = !tracked || room.take(name(&class.metadata), self.claim);
-        Ok(if fits { Ok(()) } else { Err(Conflict::NoSpace) })
+        let claim = self.claim.clone();
+        if !tracked {
+            return Ok(Ok(Provision { claim, capacity: None }));
+        }
+        let taken = room.take(name(&class.metadata), self.claim);
+        Ok(taken.map(|capacity| Provision { claim, capacity }).ok_or(Conflict::NoSpace))
     }
 }
 
@@ -158,21 +184,14 @@ impl<'a> PodSearch<'a> {
     /// Finds what the pod's claims would get on the node.
     ///
     /// # Errors
-    /// The conflicts, or the claim that makes no sense.
-    pub fn on_node(&self, node: &Node) -> Result<PodVolumes, Failure> {
-        let mut conflicts = Vec::new();
-        if let Err(conflict) = self.check_bound(node) {
-            conflicts.push(conflict);
-        }
-        match self.find_delayed(node)? {
-            Ok(volumes) if conflicts.is_empty() => Ok(volumes),
-            Ok(_) => Err(Failure::Conflicts(conflicts)),
-            Err(conflict) => {
-                conflicts.push(conflict);
-                conflicts.sort_unstable();
-                Err(Failure::Conflicts(conflicts))
-            }
-        }
+    /// Why they can get nothing on any node.
+    pub fn on_node(&self, node: &Node) -> Result<Found, Failure> {
+        let mut found = Found::default();
+        found.conflicts.extend(self.check_bound(node).err());
+        let conflict = self.find_delayed(node, &mut found.volumes)?;
+        found.conflicts.extend(conflict);
+        found.conflicts.sort_unstable();
+        Ok(found)
     }
 
     fn check_bound(&self, node: &Node) -> Result<(), Conflict> {
@@ -187,11 +206,10 @@ impl<'a> PodSearch<'a> {
         Ok(())
     }
 
-    fn find_delayed(&self, node: &Node) -> Result<Result<PodVolumes, Conflict>, Failure> {
-        let mut volumes = PodVolumes::default();
+    fn find_delayed(&self, node: &Node, volumes: &mut PodVolumes) -> Result<Option<Conflict>, Failure> {
         let node_name = name(&node.metadata);
         if self.selected.iter().any(|(selected, _)| *selected != node_name) {
-            return Ok(Err(Conflict::NoVolume));
+            return Ok(Some(Conflict::NoVolume));
         }
         let mut to_provision: Vec<&Delayed> = self.selected.iter().map(|(_, delayed)| delayed).collect();
         let mut chosen = BTreeSet::new();
@@ -200,21 +218,24 @@ impl<'a> PodSearch<'a> {
             match search.on_node((node_name, node.metadata.labels.as_ref()), &chosen) {
                 None => to_provision.push(delayed),
                 Some(volume) => {
-                    let volume_key = Key::volume(name(&volume.metadata));
-                    chosen.insert(volume_key.clone());
-                    volumes.waste = volumes.waste + (volume::capacity(volume) - delayed.requested);
-                    volumes.bindings.push((delayed.key.clone(), volume_key));
+                    chosen.insert(Key::volume(name(&volume.metadata)));
+                    let binding = Binding { claim: delayed.claim.clone(), volume: volume.clone() };
+                    volumes.bindings.push(binding);
                 }
             }
         }
         let mut room = capacity::Room::new(self.cluster, node, self.debits);
         for delayed in to_provision {
-            if let Err(conflict) = delayed.check_provision(node, &mut room)? {
-                return Ok(Err(conflict));
+            match delayed.check_provision(node, &mut room)? {
+                Ok(provision) => volumes.provisions.push(provision),
+                Err(conflict) => {
+                    // What could be made for some of the claims is no use without the others.
+                    volumes.provisions.clear();
+                    return Ok(Some(conflict));
+                }
             }
-            volumes.provisions.push(delayed.key.clone());
         }
-        Ok(Ok(volumes))
+        Ok(None)
     }
 }
 

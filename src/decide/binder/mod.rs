@@ -13,6 +13,7 @@ pub mod claims;
 pub mod find;
 pub mod fit;
 pub mod place;
+pub mod reserve;
 pub mod score;
 pub mod unfit;
 

@@ -9,13 +9,12 @@ use std::sync::Arc;
 use super::affinity::Near;
 use super::capacity::Debits;
 use super::claims::{self, PodClaims};
-use super::find::{self, Failure, PodSearch, PodVolumes};
+use super::find::{self, PodSearch};
 use super::fit::Wanted;
 use super::unfit::Unfit;
-use super::{check, score};
-use crate::cluster::{Assumption, Cluster, Key, Object};
+use super::{check, reserve, score};
+use crate::cluster::{Assumption, Cluster, Key, Object, PodVolumes};
 use crate::decide::reason::PodReason;
-use crate::decide::write::ClaimIdentity;
 use crate::decide::{Action, Event, Plan, Reason, Settings, Write};
 use crate::objects::translation::OnNodes;
 use crate::objects::{Node, Pod, annotations, claim, name, topology};
@@ -71,7 +70,11 @@ pub fn survey<'a>(
     wanted: &'a Wanted,
 ) -> Result<Survey<'a>, Reason> {
     let pod = wanted.pod();
-    let claims = claims::sort(cluster, key, pod)?;
+    claims::check(cluster, key, pod).map_err(Reason::Pod)?;
+    let claims = claims::sort(cluster, key, pod).map_err(|why| why.reason(key))?;
+    if let Some((claim, _)) = claims.immediate.first() {
+        return Err(Reason::Pod(PodReason::ClaimUnbound { pod: key.clone(), claim: claim.clone() }));
+    }
     let (near, debits) = (Near::of(cluster, key, pod), Debits::of(cluster, key));
     let search = PodSearch::new(cluster, settings, &claims, &debits);
     let (mut fitting, mut unfit) = (Vec::new(), Vec::new());
@@ -80,15 +83,14 @@ pub fn survey<'a>(
             unfit.push((node, why));
             continue;
         }
-        match search.on_node(node) {
-            Ok(volumes) => match near.allows(node) {
-                Ok(()) => fitting.push((name(&node.metadata), volumes)),
-                Err(why) => unfit.push((node, why)),
-            },
-            Err(Failure::Claim(reason)) => return Err(reason),
-            Err(Failure::Conflicts(conflicts)) => {
-                unfit.extend(conflicts.into_iter().map(|conflict| (node, Unfit::Volumes(conflict))));
-            }
+        let found = search.on_node(node).map_err(find::Failure::reason)?;
+        if !found.conflicts.is_empty() {
+            unfit.extend(found.conflicts.into_iter().map(|conflict| (node, Unfit::Volumes(conflict))));
+            continue;
+        }
+        match near.allows(node) {
+            Ok(()) => fitting.push((name(&node.metadata), found.volumes)),
+            Err(why) => unfit.push((node, why)),
         }
     }
     Ok(Survey { fitting, unfit, claims })
@@ -189,7 +191,7 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     };
     let best = survey.fitting.iter().min_by_key(|(node, volumes)| score::rank(cluster, node, volumes));
     if let Some((node, volumes)) = best {
-        return reserve(cluster, key, pod, node, volumes);
+        return take(key, pod, node, volumes);
     }
     let message = format!("0/{nodes} nodes are available: {}.", survey.histogram());
     // One of the nodes stands for all; `explain` has the others.
@@ -214,28 +216,15 @@ fn refused(key: &Key, pod: &Arc<Pod>, reason: Reason, message: String) -> Plan {
 }
 
 /// Reserves what the claims get on the node; when there is nothing to wait for, the pod is placed at once.
-fn reserve(cluster: &Cluster, key: &Key, pod: &Arc<Pod>, node: &str, volumes: &PodVolumes) -> Plan {
-    if volumes.bindings.is_empty() && volumes.provisions.is_empty() {
+fn take(key: &Key, pod: &Arc<Pod>, node: &str, volumes: &PodVolumes) -> Plan {
+    if volumes.is_empty() {
         return check::bind(key, pod, node);
     }
     let mut plan =
         Plan::nothing(Reason::Pod(PodReason::BindingVolumes { pod: key.clone(), node: node.to_owned() }));
-    let assumption = Assumption {
-        node: node.into(),
-        bindings: volumes.bindings.clone(),
-        provisions: volumes.provisions.clone(),
-    };
-    plan.actions.push(Action::Assume(key.clone(), assumption));
-    for (claim, volume) in &volumes.bindings {
-        if let (Some(identity), Some(object)) = (cluster.claim(claim), cluster.object(volume)) {
-            let claim = ClaimIdentity::of(identity);
-            plan.write(object, Write::ReserveVolume { volume: volume.clone(), claim });
-        }
-    }
-    for claim in &volumes.provisions {
-        if let Some(object) = cluster.object(claim) {
-            plan.write(object, Write::SelectNode { claim: claim.clone(), node: Some(node.to_owned()) });
-        }
+    plan.actions.push(Action::Assume(key.clone(), Assumption::of(node, volumes.clone())));
+    for (before, write) in reserve::writes(node, volumes) {
+        plan.write(&before, write);
     }
     plan.actions.push(Action::Enqueue(key.clone()));
     plan
