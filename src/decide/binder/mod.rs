@@ -13,9 +13,13 @@ pub mod claims;
 pub mod find;
 pub mod fit;
 pub mod place;
+pub mod requested;
 pub mod reserve;
 pub mod score;
 pub mod unfit;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::cluster::{Cluster, Key};
 use crate::decide::reason::PodReason;
@@ -29,16 +33,19 @@ pub enum Pods {
     All,
     /// Those that name this scheduler.
     Naming(String),
+    /// Those that another scheduler wants to be placed, each on the node that it has chosen.
+    Requested(BTreeMap<Key, Arc<str>>),
 }
 
 impl Pods {
-    fn include(&self, pod: &Pod) -> bool {
+    fn include(&self, key: &Key, pod: &Pod) -> bool {
         match self {
             Pods::All => true,
             Pods::Naming(name) => {
                 let named = pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
                 named.unwrap_or("default-scheduler") == name
             }
+            Pods::Requested(nodes) => nodes.contains_key(key),
         }
     }
 }
@@ -52,9 +59,17 @@ pub fn follows_others(pod: &Pod) -> bool {
 /// Decides about a pod.
 #[must_use]
 pub fn schedule(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) -> Plan {
+    let plan = decide(cluster, settings, pods, key);
+    match pods {
+        Pods::All | Pods::Naming(_) => plan,
+        Pods::Requested(_) => requested::silent(plan, key),
+    }
+}
+
+fn decide(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) -> Plan {
     let Some(pod) = cluster.pod(key) else { return Plan::nothing(Reason::Gone) };
     let pending = pod::node_name(pod).is_empty() && !pod::is_finished(pod) && !is_deleting(&pod.metadata);
-    if !pending || !pods.include(pod) {
+    if !pending || !pods.include(key, pod) {
         let mut plan = Plan::nothing(Reason::Pod(PodReason::NotPending { pod: key.clone() }));
         if cluster.assumption(key).is_some() {
             plan.actions.push(Action::Forget(key.clone()));
@@ -68,6 +83,12 @@ pub fn schedule(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) 
     }
     match cluster.assumption(key) {
         Some(assumption) => check::check(cluster, key, pod, assumption),
-        None => place::place(cluster, settings, key, pod),
+        None => match pods {
+            Pods::All | Pods::Naming(_) => place::place(cluster, settings, key, pod),
+            Pods::Requested(nodes) => match nodes.get(key) {
+                Some(node) => requested::place(cluster, settings, key, pod, node),
+                None => Plan::nothing(Reason::Pod(PodReason::NotPending { pod: key.clone() })),
+            },
+        },
     }
 }

@@ -216,7 +216,7 @@ fn refused(key: &Key, pod: &Arc<Pod>, reason: Reason, message: String) -> Plan {
 }
 
 /// Reserves what the claims get on the node; when there is nothing to wait for, the pod is placed at once.
-fn take(key: &Key, pod: &Arc<Pod>, node: &str, volumes: &PodVolumes) -> Plan {
+pub(super) fn take(key: &Key, pod: &Arc<Pod>, node: &str, volumes: &PodVolumes) -> Plan {
     if volumes.is_empty() {
         return check::bind(key, pod, node);
     }
