@@ -193,11 +193,38 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     if let Some((node, volumes)) = best {
         return take(key, pod, node, volumes);
     }
+    if let Some(plan) = undo(cluster, key, &survey) {
+        return plan;
+    }
     let message = format!("0/{nodes} nodes are available: {}.", survey.histogram());
     // One of the nodes stands for all; `explain` has the others.
     let first = survey.reasons(cluster, key).next();
     let reason = first.unwrap_or(PodReason::NoNodes { pod: key.clone() });
     unschedulable(key, pod, Reason::Pod(reason), message)
+}
+
+/// No node will do, but there are volumes that were reserved for the pod's claims when one would: they hold the pod where it
+/// can no longer be. They are given back, unless they are being bound for another pod that shares the claim, and the pod is
+/// looked at again.
+fn undo(cluster: &Cluster, key: &Key, survey: &Survey) -> Option<Plan> {
+    let in_use = |volume: &Key| {
+        let assumed = cluster.assumptions().flat_map(|(_, assumption)| &assumption.volumes.bindings);
+        assumed.into_iter().any(|binding| binding.volume_key() == *volume)
+    };
+    let claims = survey.claims.delayed.iter();
+    let writes: Vec<_> = claims
+        .flat_map(|(claim, _)| reserve::undo(cluster, claim))
+        .filter(|(_, write)| !in_use(write.target()))
+        .collect();
+    if writes.is_empty() {
+        return None;
+    }
+    let mut plan = Plan::nothing(Reason::Pod(PodReason::Undone { pod: key.clone() }));
+    for (before, write) in writes {
+        plan.write(&before, write);
+    }
+    plan.actions.push(Action::Enqueue(key.clone()));
+    Some(plan)
 }
 
 /// No node will do as things are.
