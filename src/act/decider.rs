@@ -214,14 +214,31 @@ impl Decider {
         std::mem::take(&mut self.happened)
     }
 
-    /// Has a pod placed on a node, if pods are placed on request; with `None`, no longer.
-    pub fn request(&mut self, pod: &Key, node: Option<Arc<str>>) {
-        let Some(binder::Pods::Requested(nodes)) = &mut self.roles.scheduler else { return };
-        match node {
-            Some(node) => nodes.insert(pod.clone(), node),
-            None => nodes.remove(pod),
-        };
-        self.enqueue(pod);
+    /// Has a pod placed on a node, if pods are placed on request.
+    pub fn request(&mut self, pod: &Key, node: Arc<str>) {
+        if let Some(binder::Pods::Requested(nodes)) = &mut self.roles.scheduler {
+            nodes.insert(pod.clone(), Some(node));
+            self.enqueue(pod);
+        }
+    }
+
+    /// Takes a request back, and what was reserved for the pod with it.
+    pub fn withdraw(&mut self, pod: &Key) {
+        if let Some(binder::Pods::Requested(nodes)) = &mut self.roles.scheduler
+            && let Some(node) = nodes.get_mut(pod)
+        {
+            *node = None;
+            self.enqueue(pod);
+        }
+    }
+
+    /// Forgets a pod that is requested no longer, once nothing is left to be given back.
+    fn settle(&mut self, pod: &Key) {
+        if let Some(binder::Pods::Requested(nodes)) = &mut self.roles.scheduler
+            && nodes.get(pod).is_some_and(Option::is_none)
+        {
+            nodes.remove(pod);
+        }
     }
 
     fn note(&mut self, pod: &Key, happened: Happened) {
@@ -354,8 +371,12 @@ impl Decider {
             (Kind::Pod, Some(pods)) => binder::schedule(&self.cluster, &self.settings, pods, key),
             _ => decide::sync(&self.cluster, &self.settings, key, &reads),
         };
+        let writes_nothing = plan.writes().next().is_none();
         let job = self.accept(key, plan, None, now);
         self.note(key, Happened::Decided);
+        if writes_nothing {
+            self.settle(key);
+        }
         self.offer_again(key);
         job
     }

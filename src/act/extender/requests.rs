@@ -99,7 +99,7 @@ impl Requests {
         }));
         let begun = is_known(decider, &pod, &uid);
         if begun {
-            decider.request(&pod, Some(node.clone()));
+            decider.request(&pod, node.clone());
         } else {
             let ended = pod.clone();
             self.clocks.push(Box::pin(async move {
@@ -144,7 +144,7 @@ impl Requests {
             let outcome = if is_known(decider, &pod, &waiting.uid) {
                 if !waiting.begun {
                     waiting.begun = true;
-                    decider.request(&pod, Some(waiting.node.clone()));
+                    decider.request(&pod, waiting.node.clone());
                     any = true;
                     continue;
                 }
@@ -167,7 +167,7 @@ impl Requests {
 
     fn answer(&mut self, decider: &mut Decider, pod: &Key, answer: Result<(), String>) {
         let Some(waiting) = self.waiting.remove(pod) else { return };
-        decider.request(pod, None);
+        decider.withdraw(pod);
         if let Err(why) = &answer {
             tracing::info!(%pod, node = %waiting.node, %why, "not bound");
         }

@@ -33,8 +33,9 @@ pub enum Pods {
     All,
     /// Those that name this scheduler.
     Naming(String),
-    /// Those that another scheduler wants to be placed, each on the node that it has chosen.
-    Requested(BTreeMap<Key, Arc<str>>),
+    /// Those that another scheduler wants to be placed, each on the node that it has chosen; without a node, those that it
+    /// wanted to be placed and for which something may still be reserved.
+    Requested(BTreeMap<Key, Option<Arc<str>>>),
 }
 
 impl Pods {
@@ -81,14 +82,14 @@ fn decide(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) -> Pla
         let gates = gates.iter().map(|gate| gate.name.clone()).collect();
         return Plan::nothing(Reason::Pod(PodReason::Gated { pod: key.clone(), gates }));
     }
-    match cluster.assumption(key) {
-        Some(assumption) => check::check(cluster, key, pod, assumption),
-        None => match pods {
-            Pods::All | Pods::Naming(_) => place::place(cluster, settings, key, pod),
-            Pods::Requested(nodes) => match nodes.get(key) {
-                Some(node) => requested::place(cluster, settings, key, pod, node),
-                None => Plan::nothing(Reason::Pod(PodReason::NotPending { pod: key.clone() })),
-            },
-        },
+    let node = match pods {
+        Pods::All | Pods::Naming(_) => None,
+        Pods::Requested(nodes) => nodes.get(key),
+    };
+    match (node, cluster.assumption(key)) {
+        (Some(None), _) => requested::undo(cluster, key, pod),
+        (None | Some(Some(_)), Some(assumption)) => check::check(cluster, key, pod, assumption),
+        (Some(Some(node)), None) => requested::place(cluster, settings, key, pod, node),
+        (None, None) => place::place(cluster, settings, key, pod),
     }
 }
