@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::meter::Meter;
-use super::{Exit, complain};
+use super::{Exit, complain, duration};
 use crate::decide::{Settings, plugin};
 use crate::manifest;
 use crate::simulate::report::Report;
@@ -46,13 +46,6 @@ pub enum Output {
     Json,
     /// For programs and people.
     Yaml,
-}
-
-/// Reads a duration such as `90s`, `10m` or `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let span: jiff::SignedDuration =
-        text.parse().map_err(|_| format!("{text:?} is no duration; write 90s, 10m or 1h30m"))?;
-    span.try_into().map_err(|_| format!("{text:?} lies in the past"))
 }
 
 /// Runs the command.
