@@ -4,6 +4,7 @@
 //! they are compared. Each operation of the records has its module here.
 
 mod eligible;
+mod hints;
 mod record;
 mod score;
 
@@ -17,7 +18,15 @@ use record::Record;
 type Run = fn(&Record) -> String;
 
 /// The operations, by their name in the records.
-const OPERATIONS: [(&str, Run); 2] = [("getEligibleNodes", eligible::nodes), ("score", score::score)];
+const OPERATIONS: [(&str, Run); 7] = [
+    ("getEligibleNodes", eligible::nodes),
+    ("isSchedulableAfterCSIDriverChange", hints::csi_driver),
+    ("isSchedulableAfterCSINodeChange", hints::csi_node),
+    ("isSchedulableAfterCSIStorageCapacityChange", hints::capacity),
+    ("isSchedulableAfterPersistentVolumeClaimChange", hints::claim),
+    ("isSchedulableAfterStorageClassChange", hints::class),
+    ("score", score::score),
+];
 
 fn main() {
     let arguments = Arguments::from_args();

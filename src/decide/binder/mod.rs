@@ -13,6 +13,7 @@ pub mod claims;
 pub mod eligible;
 pub mod find;
 pub mod fit;
+pub mod hints;
 pub mod place;
 pub mod score;
 pub mod unfit;
