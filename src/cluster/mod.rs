@@ -25,6 +25,7 @@ use crate::objects::{
 pub use key::{Key, Kind};
 pub use object::Object;
 pub use pod_volumes::{Binding, PodVolumes, Provision};
+pub use store::OutOfSync;
 pub use wake::Wakes;
 
 /// Where a pod is about to run, while its volumes are being bound. It lives in memory only: after a restart
@@ -114,6 +115,22 @@ impl Cluster {
         self.change(&object.key(), |store, key| store.assume(key, object))
     }
 
+    /// Reserves an object for a write that is not sent at once: as [`Cluster::assume`], until the object is shown in
+    /// another version.
+    ///
+    /// # Errors
+    /// When the object is not known in the version that the reservation was made on.
+    pub fn reserve(&mut self, object: Object) -> Result<Wakes, OutOfSync> {
+        let mut result = Ok(());
+        let wakes = self.change(&object.key(), |store, key| result = store.reserve(key, object));
+        result.map(|()| wakes)
+    }
+
+    /// Takes a reservation of an object away again, unless it has been reserved anew in another version since.
+    pub fn release(&mut self, object: &Object) -> Wakes {
+        self.change(&object.key(), |store, _| store.release(object))
+    }
+
     /// Takes the assumed state of an object away again.
     pub fn restore(&mut self, key: &Key) -> Wakes {
         self.change(key, store::Store::restore)
@@ -141,6 +158,13 @@ impl Cluster {
         };
         if let Some(object) = &object {
             self.relate(pod, object, true);
+        }
+    }
+
+    /// Takes note that the time for binding a pod's volumes is over.
+    pub fn set_overdue(&mut self, pod: &Key) {
+        if let Some(assumption) = self.assumptions.get_mut(pod) {
+            assumption.overdue = true;
         }
     }
 

@@ -53,6 +53,11 @@ pub(super) fn wakes(cluster: &Cluster, key: &Key, before: Option<&Object>, after
             let (old, new) = (before.and_then(Object::as_node), after.and_then(Object::as_node));
             wakes.may_help_pods = old.map(|node| node_offers(node)) != new.map(|node| node_offers(node));
             wakes.node_count_changed = before.is_none() != after.is_none();
+            if wakes.may_help_pods || after.is_none() {
+                // What is being bound for the node may be impossible there now.
+                let there = cluster.assumptions().filter(|(_, assumption)| *assumption.node == *key.name());
+                wakes.keys.extend(there.map(|(pod, _)| pod.clone()));
+            }
         }
         Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => wakes.may_help_pods = true,
     }

@@ -15,6 +15,7 @@ pub mod find;
 pub mod fit;
 pub mod hints;
 pub mod place;
+pub mod reserve;
 pub mod score;
 pub mod unfit;
 

@@ -1,0 +1,46 @@
+//! What is written for what a pod's claims get on a node, and what takes that back.
+//!
+//! The volumes are reserved first, then the claims are given to their provisioners, each in the version that was found:
+//! what has changed since is written by nobody. It chooses nothing. Answers to upstream's `AssumePodVolumes` and
+//! `bindAPIUpdate`, which share this list.
+
+use crate::cluster::{Cluster, Key, Object, PodVolumes};
+use crate::decide::Write;
+use crate::decide::write::ClaimIdentity;
+use crate::objects::{claim, volume};
+
+/// The writes in their order, each with the object that it was decided on. Some of them may change nothing.
+pub fn writes<'a>(node: &'a str, volumes: &'a PodVolumes) -> impl Iterator<Item = (Object, Write)> + use<'a> {
+    let reserved = volumes.bindings.iter().map(|binding| {
+        let claim = ClaimIdentity::of(&binding.claim);
+        let write = Write::ReserveVolume { volume: binding.volume_key(), claim };
+        (Object::Volume(binding.volume.clone()), write)
+    });
+    let selected = volumes.provisions.iter().map(move |provision| {
+        let write = Write::SelectNode { claim: provision.claim_key(), node: Some(node.to_owned()) };
+        (Object::Claim(provision.claim.clone()), write)
+    });
+    reserved.chain(selected)
+}
+
+/// The writes that take back what was reserved for a claim whose binding has not begun, each with the object that it was
+/// decided on. What a user reserved stays, and so does what the controller has begun to bind. Unlike upstream, which has no
+/// rollback at the API server; see *Differences from upstream*.
+pub fn undo<'a>(cluster: &'a Cluster, claim: &Key) -> impl Iterator<Item = (Object, Write)> + use<'a> {
+    let found = cluster.claim(claim);
+    let waiting =
+        found.filter(|claim| !claim::is_bind_completed(claim) && claim::volume_name(claim).is_empty());
+    let reserved = waiting.into_iter().flat_map({
+        let key = claim.clone();
+        move |claim| {
+            cluster.volumes_for(&key).map(move |(key, volume)| (claim, key, volume)).collect::<Vec<_>>()
+        }
+    });
+    reserved
+        .filter(|(claim, _, volume)| {
+            volume::is_for(volume, claim)
+                && volume::is_bound_by_controller(volume)
+                && volume::phase(volume) == volume::AVAILABLE
+        })
+        .map(|(_, key, volume)| (Object::Volume(volume.clone()), Write::UnbindVolume { volume: key.clone() }))
+}
