@@ -17,6 +17,7 @@ pub mod hints;
 pub mod place;
 pub mod reserve;
 pub mod score;
+pub mod storage;
 pub mod unfit;
 
 use crate::cluster::{Cluster, Key};
