@@ -12,7 +12,7 @@ use crate::decide::binder::capacity::Debits;
 use crate::decide::binder::claims::{self, PodClaims, Unsorted};
 use crate::decide::binder::eligible;
 use crate::decide::binder::find::PodSearch;
-use crate::decide::binder::score::{Shape, StorageResources};
+use crate::decide::binder::storage::{Shape, StorageResources};
 use crate::objects::{Node, Pod, name, namespace};
 
 /// What a status means to the framework.

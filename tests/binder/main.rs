@@ -8,6 +8,7 @@ mod bind;
 mod cache;
 mod eligible;
 mod find;
+mod hints;
 mod plugin;
 mod record;
 mod score;
@@ -25,7 +26,7 @@ use record::Record;
 type Run = fn(&Record) -> String;
 
 /// The operations, by their name in the records.
-const OPERATIONS: [(&str, Run); 12] = [
+const OPERATIONS: [(&str, Run); 17] = [
     ("assumeCacheTrace", cache::run),
     ("assumePodVolumes", assume::assume),
     ("assumeThenRevert", assume::revert),
@@ -35,6 +36,11 @@ const OPERATIONS: [(&str, Run); 12] = [
     ("findAssumeFind", assume::find_again),
     ("findPodVolumes", find::run),
     ("getEligibleNodes", eligible::nodes),
+    ("isSchedulableAfterCSIDriverChange", hints::csi_driver),
+    ("isSchedulableAfterCSINodeChange", hints::csi_node),
+    ("isSchedulableAfterCSIStorageCapacityChange", hints::capacity),
+    ("isSchedulableAfterPersistentVolumeClaimChange", hints::claim),
+    ("isSchedulableAfterStorageClassChange", hints::class),
     ("plugin", plugin::run),
     ("preBindPreFlight", plugin::pre_flight),
     ("score", score::score),

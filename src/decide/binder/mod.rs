@@ -13,10 +13,12 @@ pub mod claims;
 pub mod eligible;
 pub mod find;
 pub mod fit;
+pub mod hints;
 pub mod place;
 pub mod requested;
 pub mod reserve;
 pub mod score;
+pub mod storage;
 pub mod unfit;
 
 use std::collections::BTreeMap;
