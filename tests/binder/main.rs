@@ -50,7 +50,8 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     for record in record::load() {
-        let Some((_, run)) = OPERATIONS.iter().find(|(name, _)| *name == record.op) else { continue };
+        let run = OPERATIONS.iter().find(|(name, _)| *name == record.op);
+        let (_, run) = run.unwrap_or_else(|| panic!("{}: nobody runs {}", record.id, record.op));
         let record = Arc::new(record);
         let apart = if record.differs.is_some() { "differs::" } else { "" };
         trials.push(Trial::test(format!("binder::{apart}{}", record.id), move || {
@@ -62,6 +63,11 @@ fn main() {
             Ok(())
         }));
     }
+    let (run, recorded) = (trials.len(), record::count());
+    trials.push(Trial::test("binder::every_record_is_run", move || {
+        assert_eq!(run, recorded);
+        Ok(())
+    }));
     libtest_mimic::run(&arguments, trials).exit();
 }
 
