@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Key;
 use crate::objects::quantity::Amount;
-use crate::objects::{Node, Pod, pod, pod::Resources};
+use crate::objects::{Node, Pod, attachment, pod, pod::Resources};
 
 /// A port that a pod takes on its node: (protocol, address, port).
 pub type HostPort = (String, String, i32);
@@ -20,6 +20,8 @@ pub struct InUse {
     pub requests: Resources,
     /// The host ports that they hold, with the pod that holds each.
     pub ports: BTreeSet<(HostPort, Key)>,
+    /// How many volumes may have to be attached for them, at most: one that several of them use counts for each.
+    pub attachable: usize,
 }
 
 /// A node's room: what it offers, and what of it is in use.
@@ -90,6 +92,7 @@ impl NodeUsage {
             *sum = *sum + amount;
         }
         node.ports.extend(host_ports(pod).into_iter().map(|port| (port, key.clone())));
+        node.attachable += attachment::at_most(pod);
     }
 
     /// Takes a pod off a node, as it was when it was counted.
@@ -106,6 +109,7 @@ impl NodeUsage {
         for port in host_ports(pod) {
             usage.ports.remove(&(port, key.clone()));
         }
+        usage.attachable = usage.attachable.saturating_sub(attachment::at_most(pod));
         if usage.pods.is_empty() {
             room.in_use = None;
             if room.offers.is_none() {

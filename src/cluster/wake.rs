@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::NodeSpec;
+use k8s_openapi::api::core::v1::{AttachedVolume, NodeSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::{Cluster, Key, Kind, Object, volumes};
@@ -51,7 +51,8 @@ pub(super) fn wakes(cluster: &Cluster, key: &Key, before: Option<&Object>, after
         }
         Kind::Node => {
             let (old, new) = (before.and_then(Object::as_node), after.and_then(Object::as_node));
-            wakes.may_help_pods = old.map(|node| node_offers(node)) != new.map(|node| node_offers(node));
+            wakes.may_help_pods = old.map(|node| node_offers(node)) != new.map(|node| node_offers(node))
+                || old.zip(new).is_some_and(|(old, new)| is_detached(old, new));
             wakes.node_count_changed = before.is_none() != after.is_none();
         }
         Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => wakes.may_help_pods = true,
@@ -64,6 +65,16 @@ fn node_offers(node: &Node) -> (Option<&Labels>, Option<&NodeSpec>, Option<&Offe
     let status = node.status.as_ref();
     let offered = status.and_then(|s| s.allocatable.as_ref().or(s.capacity.as_ref()));
     (node.metadata.labels.as_ref(), node.spec.as_ref(), offered)
+}
+
+/// Whether a volume is attached to the node no longer: another one may be.
+fn is_detached(before: &Node, after: &Node) -> bool {
+    let attached = |volume: &AttachedVolume| {
+        let status = after.status.as_ref();
+        status.and_then(|s| s.volumes_attached.as_ref()).is_some_and(|volumes| volumes.contains(volume))
+    };
+    let status = before.status.as_ref();
+    status.and_then(|s| s.volumes_attached.as_ref()).is_some_and(|before| !before.iter().all(attached))
 }
 
 fn volume_changed(

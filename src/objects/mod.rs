@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod annotations;
+pub mod attachment;
 pub mod claim;
 pub mod class;
 pub mod plugin;

@@ -1,10 +1,12 @@
 //! Whether a pod fits on a node, volumes aside.
 //!
 //! Answers to upstream's plugins `NodeUnschedulable`, `NodeName`, `TaintToleration`, `NodeAffinity`, `NodePorts`,
-//! `NodeResourcesFit` and `VolumeRestrictions`, in that order and with their words.
+//! `NodeResourcesFit`, `VolumeRestrictions` and, through [`super::limits`], `NodeVolumeLimits`, in that order and with
+//! their words.
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
+use super::limits::Attachments;
 use super::unfit::Unfit;
 use crate::cluster::usage::{self, HostPort};
 use crate::cluster::{Cluster, Key};
@@ -20,6 +22,7 @@ pub struct Wanted<'a> {
     ports: Vec<HostPort>,
     /// A claim for one pod alone, and the other pod that has it.
     exclusive: Option<(Key, Key)>,
+    attachments: Attachments,
 }
 
 impl<'a> Wanted<'a> {
@@ -27,7 +30,8 @@ impl<'a> Wanted<'a> {
     #[must_use]
     pub fn of(cluster: &Cluster, key: &Key, pod: &'a Pod) -> Self {
         let exclusive = exclusive_claim_in_use(cluster, key, pod);
-        Wanted { pod, requests: pod::requests(pod), ports: usage::host_ports(pod), exclusive }
+        let attachments = Attachments::of(cluster, key.namespace(), pod);
+        Wanted { pod, requests: pod::requests(pod), ports: usage::host_ports(pod), exclusive, attachments }
     }
 
     /// The pod.
@@ -45,10 +49,10 @@ impl<'a> Wanted<'a> {
         self.matches(node)?;
         self.ports_free(cluster, node)?;
         self.resources_free(cluster, node)?;
-        match &self.exclusive {
-            Some((claim, holder)) => Err(Unfit::ClaimInUse { claim, holder }),
-            None => Ok(()),
+        if let Some((claim, holder)) = &self.exclusive {
+            return Err(Unfit::ClaimInUse { claim, holder });
         }
+        self.attachments.fit(cluster, node)
     }
 
     fn tolerations(&self) -> &[Toleration] {

@@ -4,7 +4,7 @@
 //! pod's claims, [`fit`] and [`find`] look at each node, [`score`] chooses among those that fit, and [`place`]
 //! reserves. While the volumes are being bound, [`check`] is the decision at every change (`PreBind`). Nothing
 //! here waits or polls. Answers to the scheduler's `VolumeBinding` plugin and to the plugins beside it that a user
-//! would miss; preemption, topology spread constraints and volume limits are out of its scope.
+//! would miss; preemption and topology spread constraints are out of its scope.
 
 pub mod affinity;
 pub mod capacity;
@@ -12,6 +12,7 @@ pub mod check;
 pub mod claims;
 pub mod find;
 pub mod fit;
+pub mod limits;
 pub mod place;
 pub mod score;
 pub mod unfit;

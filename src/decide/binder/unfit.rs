@@ -3,7 +3,7 @@
 //! A survey refuses many nodes and most of what it says is never read, so a refusal borrows what it speaks of and
 //! makes its text only when asked. It decides nothing. The words of [`Unfit::why`] are those of upstream's plugins
 //! (`NodeUnschedulable`, `TaintToleration`, `NodeAffinity`, `NodePorts`, `NodeResourcesFit`, `VolumeRestrictions`,
-//! `InterPodAffinity`, `VolumeBinding`), which people match on.
+//! `NodeVolumeLimits`, `InterPodAffinity`, `VolumeBinding`), which people match on.
 
 use std::borrow::Cow;
 
@@ -46,6 +46,17 @@ pub enum Unfit<'a> {
         /// The pod that has it.
         holder: &'a Key,
     },
+    /// A driver can't attach the pod's volumes beside those that it has attached.
+    TooManyVolumes {
+        /// The driver.
+        driver: &'a str,
+        /// How many it attaches at most.
+        limit: usize,
+        /// How many are there.
+        there: usize,
+        /// How many more the pod needs.
+        new: usize,
+    },
     /// The pod wants to be near pods that are not there.
     PodAffinity,
     /// The pod wants to be away from pods that are there.
@@ -70,6 +81,7 @@ impl Unfit<'_> {
             Unfit::ClaimInUse { .. } => {
                 "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
             }
+            Unfit::TooManyVolumes { .. } => "node(s) exceed max volume count",
             Unfit::PodAffinity => "node(s) didn't match pod affinity rules",
             Unfit::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
             Unfit::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
@@ -99,6 +111,9 @@ impl Unfit<'_> {
             Unfit::ClaimInUse { claim, holder } => {
                 Some(format!("claim {} is used by pod {}", claim.path(), holder.path()))
             }
+            Unfit::TooManyVolumes { driver, limit, there, new } => Some(format!(
+                "driver {driver} attaches at most {limit} volumes to node {node}; {there} are there, and the pod needs {new} more"
+            )),
             Unfit::Affinity
             | Unfit::PodAffinity
             | Unfit::PodAntiAffinity
