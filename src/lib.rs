@@ -13,6 +13,8 @@ pub mod decide;
 
 pub mod act;
 
+pub mod binder;
+
 pub mod explain;
 
 pub mod manifest;

@@ -33,6 +33,21 @@ impl Kind {
             Kind::Pod => "Pod",
         }
     }
+
+    /// The kind's resource, as upstream's errors have it.
+    #[must_use]
+    pub fn resource(self) -> &'static str {
+        match self {
+            Kind::Node => "nodes",
+            Kind::CsiNode => "csinodes",
+            Kind::CsiDriver => "csidrivers",
+            Kind::Capacity => "csistoragecapacities",
+            Kind::Class => "storageclasses",
+            Kind::Volume => "persistentvolumes",
+            Kind::Claim => "persistentvolumeclaims",
+            Kind::Pod => "pods",
+        }
+    }
 }
 
 /// A kind, a namespace (`""` for cluster-scoped kinds) and a name. Cheap to clone.

@@ -25,6 +25,7 @@ use crate::objects::{
 pub use key::{Key, Kind};
 pub use object::Object;
 pub use pod_volumes::{Binding, PodVolumes, Provision};
+pub use store::OutOfSync;
 pub use wake::Wakes;
 
 /// Where a pod is about to run, while its volumes are being bound. It lives in memory only: after a restart
@@ -112,6 +113,22 @@ impl Cluster {
     /// Lays what a planned write is about to make of an object over what is known of it.
     pub fn assume(&mut self, object: Object) -> Wakes {
         self.change(&object.key(), |store, key| store.assume(key, object))
+    }
+
+    /// Reserves an object for a write that is not sent at once: as [`Cluster::assume`], until the object is shown in
+    /// another version.
+    ///
+    /// # Errors
+    /// When the object is not known in the version that the reservation was made on.
+    pub fn reserve(&mut self, object: Object) -> Result<Wakes, OutOfSync> {
+        let mut result = Ok(());
+        let wakes = self.change(&object.key(), |store, key| result = store.reserve(key, object));
+        result.map(|()| wakes)
+    }
+
+    /// Takes a reservation of an object away again, unless it has been reserved anew in another version since.
+    pub fn release(&mut self, object: &Object) -> Wakes {
+        self.change(&object.key(), |store, _| store.release(object))
     }
 
     /// Takes the assumed state of an object away again.

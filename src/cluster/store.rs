@@ -8,10 +8,39 @@ use std::collections::BTreeMap;
 
 use super::{Key, Kind, Object};
 
+/// How long an assumed state lasts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Lasts {
+    /// Until the write that it stands for has been answered.
+    #[default]
+    UntilAnswered,
+    /// Until the object is shown in another version.
+    UntilShown,
+}
+
+/// A reservation that was made on another version of an object than the one that is known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OutOfSync {
+    /// There is no such object.
+    #[error("{} {:?} not found", .0.kind().resource(), .0.path())]
+    NotFound(Key),
+    /// It has changed meanwhile.
+    #[error("{:?} is out of sync (stored: {stored}, assume: {assumed})", .key.path())]
+    Changed {
+        /// The object.
+        key: Key,
+        /// The version that is known.
+        stored: String,
+        /// The version that the reservation was made on.
+        assumed: String,
+    },
+}
+
 #[derive(Clone, Debug, Default)]
 struct Entry {
     known: Option<Object>,
     assumed: Option<Object>,
+    lasts: Lasts,
     /// The newest version that is known not to exist any more.
     gone_at: u64,
     /// Whether the object went while a write to it was under way.
@@ -69,6 +98,11 @@ impl Store {
         if version < newest || (entry.known.is_none() && version == newest && version > 0) {
             return false;
         }
+        if entry.lasts == Lasts::UntilShown
+            && entry.assumed.as_ref().is_some_and(|assumed| assumed.version() != version)
+        {
+            entry.assumed = None;
+        }
         entry.known = Some(object);
         entry.went = false;
         true
@@ -86,7 +120,7 @@ impl Store {
     /// Forgets an object, and whatever was assumed of it.
     pub fn gone(&mut self, key: &Key) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.assumed.take().is_none() {
+        if entry.assumed.take().is_none() || entry.lasts == Lasts::UntilShown {
             self.entries.remove(key);
             return;
         }
@@ -97,7 +131,37 @@ impl Store {
 
     /// Lays an assumed state over the known one.
     pub fn assume(&mut self, key: &Key, object: Object) {
-        self.entries.entry(key.clone()).or_default().assumed = Some(object);
+        let entry = self.entries.entry(key.clone()).or_default();
+        entry.assumed = Some(object);
+        entry.lasts = Lasts::UntilAnswered;
+    }
+
+    /// Lays an assumed state over the known one, until that is shown in another version: for writes that are not sent
+    /// at once. Whoever reserved it on the version that is known last has it.
+    ///
+    /// # Errors
+    /// When it was not made on the version that is known.
+    pub fn reserve(&mut self, key: &Key, object: Object) -> Result<(), OutOfSync> {
+        let entry = self.entries.get_mut(key).filter(|entry| entry.known.is_some());
+        let Some(entry) = entry else { return Err(OutOfSync::NotFound(key.clone())) };
+        let version = |object: &Object| object.metadata().resource_version.clone().unwrap_or_default();
+        let (stored, assumed) = (entry.known.as_ref().map(version).unwrap_or_default(), version(&object));
+        if stored != assumed {
+            return Err(OutOfSync::Changed { key: key.clone(), stored, assumed });
+        }
+        entry.assumed = Some(object);
+        entry.lasts = Lasts::UntilShown;
+        Ok(())
+    }
+
+    /// Takes a reservation away, unless it has been made anew on another version since.
+    pub fn release(&mut self, object: &Object) {
+        let Some(entry) = self.entries.get_mut(&object.key()) else { return };
+        let same =
+            |assumed: &Object| assumed.metadata().resource_version == object.metadata().resource_version;
+        if entry.lasts == Lasts::UntilShown && entry.assumed.as_ref().is_some_and(same) {
+            entry.assumed = None;
+        }
     }
 
     /// Takes the assumed state away; afterwards nothing is left of an object that is gone.

@@ -115,12 +115,9 @@ impl fmt::Display for PodReason {
                 "waiting for ephemeral volume controller to create the persistentvolumeclaim {:?}",
                 claim.name()
             ),
-            PodReason::ClaimNotOwned { pod, claim } => write!(
-                f,
-                "PVC {:?} was not created for pod {:?} (pod is not owner)",
-                claim.path(),
-                pod.path()
-            ),
+            PodReason::ClaimNotOwned { pod, claim } => {
+                write!(f, "PVC {} was not created for pod {} (pod is not owner)", claim.path(), pod.path())
+            }
             PodReason::ClaimLost { claim, volume, .. } => write!(
                 f,
                 "persistentvolumeclaim {:?} bound to non-existent persistentvolume {volume:?}",

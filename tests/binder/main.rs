@@ -3,8 +3,16 @@
 //! A record says what the binder sees, what it is asked and what it answered; `testdata/upstream/README.md` says how
 //! they are compared. Each operation of the records has its module here.
 
+mod assume;
+mod bind;
+mod cache;
+mod find;
+mod plugin;
 mod record;
+mod state;
+mod story;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
@@ -15,7 +23,18 @@ use record::Record;
 type Run = fn(&Record) -> String;
 
 /// The operations, by their name in the records.
-const OPERATIONS: [(&str, Run); 0] = [];
+const OPERATIONS: [(&str, Run); 10] = [
+    ("assumeCacheTrace", cache::run),
+    ("assumePodVolumes", assume::assume),
+    ("assumeThenRevert", assume::revert),
+    ("bindAPIUpdate", bind::api_update),
+    ("bindPodVolumes", bind::bind),
+    ("checkBindings", bind::check),
+    ("findAssumeFind", assume::find_again),
+    ("findPodVolumes", find::run),
+    ("plugin", plugin::run),
+    ("preBindPreFlight", plugin::pre_flight),
+];
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -23,8 +42,12 @@ fn main() {
     for record in record::load() {
         let Some((_, run)) = OPERATIONS.iter().find(|(name, _)| *name == record.op) else { continue };
         let record = Arc::new(record);
-        trials.push(Trial::test(format!("binder::{}", record.id), move || {
-            let story = run(&record);
+        let apart = if record.differs.is_some() { "differs::" } else { "" };
+        trials.push(Trial::test(format!("binder::{apart}{}", record.id), move || {
+            let mut story = run(&record);
+            if let Some(wanted) = &record.differs {
+                let _ = writeln!(story, "this source wants {wanted}");
+            }
             snapshot(&record, &story);
             Ok(())
         }));

@@ -37,7 +37,7 @@ pub enum Unsorted {
         ephemeral: bool,
     },
     /// The claim of an ephemeral volume was not made for the pod.
-    #[error("PVC {:?} was not created for pod {:?} (pod is not owner)", .claim.path(), .pod.path())]
+    #[error("PVC {} was not created for pod {} (pod is not owner)", .claim.path(), .pod.path())]
     NotOwned {
         /// The pod.
         pod: Key,

@@ -14,6 +14,7 @@ pub mod find;
 pub mod fit;
 pub mod limits;
 pub mod place;
+pub mod reserve;
 pub mod score;
 pub mod unfit;
 

@@ -12,10 +12,9 @@ use super::claims::{self, PodClaims};
 use super::find::{self, PodSearch};
 use super::fit::Wanted;
 use super::unfit::Unfit;
-use super::{check, score};
-use crate::cluster::{Assumption, Binding, Cluster, Key, Object, PodVolumes};
+use super::{check, reserve, score};
+use crate::cluster::{Assumption, Cluster, Key, Object, PodVolumes};
 use crate::decide::reason::PodReason;
-use crate::decide::write::ClaimIdentity;
 use crate::decide::{Action, Event, Plan, Reason, Settings, Write};
 use crate::objects::translation::OnNodes;
 use crate::objects::{Node, Pod, annotations, claim, name, topology};
@@ -192,7 +191,7 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     };
     let best = survey.fitting.iter().min_by_key(|(node, volumes)| score::rank(cluster, node, volumes));
     if let Some((node, volumes)) = best {
-        return reserve(key, pod, node, volumes);
+        return take(key, pod, node, volumes);
     }
     let message = format!("0/{nodes} nodes are available: {}.", survey.histogram());
     // One of the nodes stands for all; `explain` has the others.
@@ -217,23 +216,15 @@ fn refused(key: &Key, pod: &Arc<Pod>, reason: Reason, message: String) -> Plan {
 }
 
 /// Reserves what the claims get on the node; when there is nothing to wait for, the pod is placed at once.
-fn reserve(key: &Key, pod: &Arc<Pod>, node: &str, volumes: &PodVolumes) -> Plan {
+fn take(key: &Key, pod: &Arc<Pod>, node: &str, volumes: &PodVolumes) -> Plan {
     if volumes.is_empty() {
         return check::bind(key, pod, node);
     }
     let mut plan =
         Plan::nothing(Reason::Pod(PodReason::BindingVolumes { pod: key.clone(), node: node.to_owned() }));
     plan.actions.push(Action::Assume(key.clone(), Assumption::of(node, volumes.clone())));
-    for Binding { claim, volume } in &volumes.bindings {
-        let write = Write::ReserveVolume {
-            volume: Key::volume(name(&volume.metadata)),
-            claim: ClaimIdentity::of(claim),
-        };
-        plan.write(&Object::Volume(volume.clone()), write);
-    }
-    for provision in &volumes.provisions {
-        let write = Write::SelectNode { claim: provision.claim_key(), node: Some(node.to_owned()) };
-        plan.write(&Object::Claim(provision.claim.clone()), write);
+    for (before, write) in reserve::writes(node, volumes) {
+        plan.write(&before, write);
     }
     plan.actions.push(Action::Enqueue(key.clone()));
     plan
