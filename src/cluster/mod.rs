@@ -60,7 +60,7 @@ pub struct Cluster {
     unbound_by_class: Relation,
     usage: usage::NodeUsage,
     assumptions: BTreeMap<Key, Assumption>,
-    with_anti_affinity: BTreeSet<Key>,
+    with_affinity: BTreeSet<Key>,
 }
 
 /// An index from one key to many.
@@ -86,9 +86,9 @@ impl Relation {
     }
 }
 
-fn has_anti_affinity(pod: &Pod) -> bool {
+fn speaks_of_others(pod: &Pod) -> bool {
     let affinity = pod.spec.as_ref().and_then(|s| s.affinity.as_ref());
-    affinity.is_some_and(|a| a.pod_anti_affinity.is_some())
+    affinity.is_some_and(|a| a.pod_anti_affinity.is_some() || a.pod_affinity.is_some())
 }
 
 impl Cluster {
@@ -207,10 +207,10 @@ impl Cluster {
                 for used in pod::claims(o) {
                     set(&mut self.pods_by_claim, Key::claim(namespace(&o.metadata), &used.claim));
                 }
-                if add && has_anti_affinity(o) {
-                    self.with_anti_affinity.insert(key.clone());
+                if add && speaks_of_others(o) {
+                    self.with_affinity.insert(key.clone());
                 } else if !add {
-                    self.with_anti_affinity.remove(key);
+                    self.with_affinity.remove(key);
                 }
                 let node = self.node_of(key, o).map(str::to_owned);
                 if let Some(node) = node.filter(|_| !pod::is_finished(o)) {
@@ -322,9 +322,9 @@ impl Cluster {
         self.store.keyed(Kind::Pod).filter_map(|(key, object)| Some((key, object.as_pod()?)))
     }
 
-    /// The pods that want to be away from other pods.
-    pub fn pods_with_anti_affinity(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
-        self.with_anti_affinity.iter().filter_map(|key| Some((key, self.pod(key)?)))
+    /// The pods that want to be near other pods, or away from them.
+    pub fn pods_with_affinity(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
+        self.with_affinity.iter().filter_map(|key| Some((key, self.pod(key)?)))
     }
 
     /// All nodes, by name.

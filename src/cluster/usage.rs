@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Key;
 use crate::objects::quantity::Amount;
-use crate::objects::{Node, Pod, attachment, pod, pod::Resources};
+use crate::objects::{Node, Pod, attachment, requests, requests::Resources};
 
 /// A port that a pod takes on its node: (protocol, address, port).
 pub type HostPort = (String, String, i32);
@@ -48,11 +48,13 @@ pub fn offers(node: &Node) -> Resources {
     amounts.filter_map(|(resource, quantity)| Some((resource.clone(), Amount::parse(&quantity.0)?))).collect()
 }
 
-/// The host ports that the pod asks for.
+/// The host ports that the pod asks for: those of its containers, and of init containers that run as long as these.
 #[must_use]
 pub fn host_ports(pod: &Pod) -> Vec<HostPort> {
-    let containers = pod.spec.iter().flat_map(|s| &s.containers);
-    let ports = containers.flat_map(|c| c.ports.iter().flatten());
+    let Some(spec) = &pod.spec else { return Vec::new() };
+    let init = spec.init_containers.iter().flatten();
+    let sidecars = init.filter(|container| container.restart_policy.as_deref() == Some("Always"));
+    let ports = sidecars.chain(&spec.containers).flat_map(|container| container.ports.iter().flatten());
     ports
         .filter_map(|port| {
             let number = port.host_port.filter(|number| *number > 0)?;
@@ -87,7 +89,7 @@ impl NodeUsage {
         if !node.pods.insert(key.clone()) {
             return;
         }
-        for (resource, amount) in pod::requests(pod) {
+        for (resource, amount) in requests::of(pod) {
             let sum = node.requests.entry(resource).or_default();
             *sum = *sum + amount;
         }
@@ -102,7 +104,7 @@ impl NodeUsage {
         if !usage.pods.remove(key) {
             return;
         }
-        for (resource, amount) in pod::requests(pod) {
+        for (resource, amount) in requests::of(pod) {
             let sum = usage.requests.entry(resource).or_default();
             *sum = *sum - amount;
         }

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::{Cluster, Key, Kind, Object, volumes};
 use crate::objects::topology::Labels;
-use crate::objects::{Claim, Node, Pod, Volume, claim, class, pod, uid, volume};
+use crate::objects::{Claim, Node, Pod, Volume, claim, class, pod, requests, uid, volume};
 
 /// What a node offers, by resource.
 type Offered = BTreeMap<String, Quantity>;
@@ -137,8 +137,21 @@ fn pod_changed(cluster: &Cluster, key: &Key, before: Option<&Pod>, after: Option
     let runs = |p: &Pod| !pod::node_name(p).is_empty() && !pod::is_finished(p);
     let left = before.is_some_and(runs) && !after.is_some_and(runs);
     let came = after.is_some_and(runs) && !before.is_some_and(runs);
-    wakes.may_help_pods = left;
+    // Where other pods may be depends on its labels, and what is left for them on what it requests.
+    let changed = |before: &Pod, after: &Pod| {
+        runs(before)
+            && runs(after)
+            && (before.metadata.labels != after.metadata.labels || has_shrunk(before, after))
+    };
+    wakes.may_help_pods = left || before.zip(after).is_some_and(|(before, after)| changed(before, after));
     wakes.may_help_followers = came;
+}
+
+/// Whether the pod has been resized, and requests less of something than before.
+fn has_shrunk(before: &Pod, after: &Pod) -> bool {
+    let now = requests::of(after);
+    let mut before = requests::of(before).into_iter();
+    before.any(|(resource, amount)| now.get(&resource).is_none_or(|now| *now < amount))
 }
 
 fn class_changed(

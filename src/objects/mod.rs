@@ -13,6 +13,7 @@ pub mod class;
 pub mod plugin;
 pub mod pod;
 pub mod quantity;
+pub mod requests;
 pub mod taint;
 pub mod topology;
 pub mod translation;

@@ -4,19 +4,23 @@
 //! pod's claims, [`fit`] and [`find`] look at each node, [`score`] chooses among those that fit, and [`place`]
 //! reserves. While the volumes are being bound, [`check`] is the decision at every change (`PreBind`). Nothing
 //! here waits or polls. Answers to the scheduler's `VolumeBinding` plugin and to the plugins beside it that a user
-//! would miss; preemption and topology spread constraints are out of its scope.
+//! would miss. Nobody is ever preempted; [`beyond`] names what else is out of its scope.
 
 pub mod affinity;
+pub mod beyond;
 pub mod capacity;
 pub mod check;
 pub mod claims;
+pub mod disks;
 pub mod find;
 pub mod fit;
 pub mod limits;
 pub mod place;
 pub mod reserve;
 pub mod score;
+pub mod terms;
 pub mod unfit;
+pub mod zone;
 
 use crate::cluster::{Cluster, Key};
 use crate::decide::reason::PodReason;
@@ -47,7 +51,7 @@ impl Pods {
 /// Whether the pod may only be where other pods are, so that one that comes to a node may help it.
 #[must_use]
 pub fn follows_others(pod: &Pod) -> bool {
-    !affinity::terms(pod).is_empty()
+    terms::near(pod).next().is_some()
 }
 
 /// Decides about a pod.
