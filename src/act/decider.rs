@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::time::Instant;
 
+use super::deadlines::Deadlines;
 use super::error::Error;
 use super::execute::Outcome;
 use super::metrics::Metrics;
@@ -104,6 +105,7 @@ pub struct Decider {
     operations: Operations,
     reads: BTreeMap<Key, Reads>,
     parked: BTreeSet<Key>,
+    deadlines: Deadlines,
     /// Jobs that begin when another one has ended, by the number of that one.
     followers: BTreeMap<u64, Job>,
     /// The volumes that were offered to a waiting claim, until it has one.
@@ -130,6 +132,7 @@ impl Decider {
             operations: Operations::default(),
             reads: BTreeMap::new(),
             parked: BTreeSet::new(),
+            deadlines: Deadlines::default(),
             followers: BTreeMap::new(),
             offered: BTreeMap::new(),
             events: Vec::new(),
@@ -167,7 +170,7 @@ impl Decider {
     /// When a key that waits is due.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
-        self.queue.due()
+        [self.queue.due(), self.deadlines.due()].into_iter().flatten().min()
     }
 
     /// Whether nothing is queued, under way or waiting for its time.
@@ -203,6 +206,7 @@ impl Decider {
         self.metrics.see(&self.cluster, key);
         self.reasons.remove(key);
         self.parked.remove(key);
+        self.deadlines.end(key);
         self.queue.succeeded(key);
         self.wake(wakes);
         self.offer_again(key);
@@ -269,6 +273,10 @@ impl Decider {
 
     /// Decides until there is a job to hand out, or nothing is left to decide about.
     pub fn next(&mut self, now: Instant) -> Option<Job> {
+        while let Some(pod) = self.deadlines.reached(now) {
+            self.cluster.set_overdue(&pod);
+            self.enqueue(&pod);
+        }
         loop {
             let key = match self.queue.pop(now)? {
                 Turn::Sync(key) => key,
@@ -365,7 +373,7 @@ impl Decider {
         let objects = self.objects(&plan.actions);
         self.assume(plan.after.into_values());
         for action in &plan.actions {
-            self.take_note(action);
+            self.take_note(action, now);
         }
         let (actions, after) = split(plan.actions);
         if !remote {
@@ -458,9 +466,12 @@ impl Decider {
     }
 
     /// Does what of an action takes effect here, before the API server knows of it.
-    fn take_note(&mut self, action: &Action) {
+    fn take_note(&mut self, action: &Action, now: Instant) {
         match action {
-            Action::Assume(pod, assumption) => self.cluster.set_assumption(pod, Some(assumption.clone())),
+            Action::Assume(pod, assumption) => {
+                self.cluster.set_assumption(pod, Some(assumption.clone()));
+                self.deadlines.start(pod, now, self.settings.bind_timeout);
+            }
             Action::Offer(volume) => self.queue.push_offer(volume),
             Action::Write(_)
             | Action::Ask(_)
@@ -476,6 +487,7 @@ impl Decider {
 
     /// Takes note that a pod is about to run nowhere: where it was to be, there is room for others again.
     fn let_go(&mut self, pod: &Key) {
+        self.deadlines.end(pod);
         if self.cluster.assumption(pod).is_some() {
             self.cluster.set_assumption(pod, None);
             self.wake(Wakes { may_help_pods: true, ..Wakes::default() });

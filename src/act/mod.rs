@@ -5,6 +5,7 @@
 //! key whose object has a job under way waits for it, so the program never conflicts with itself
 //! ([`decider`]). This is the only part that waits, reads a clock or talks to an API server.
 
+pub mod deadlines;
 pub mod decider;
 pub mod error;
 pub mod events;

@@ -5,11 +5,10 @@
 
 use std::collections::VecDeque;
 
-use crate::cluster::{Cluster, Key, Object, PodVolumes};
+use crate::cluster::{Binding, Cluster, Key, Object, PodVolumes};
 use crate::decide::binder::check::{self, Failed, Progress};
 use crate::decide::binder::reserve;
 use crate::decide::{Write, patch};
-use crate::objects::{claim, volume};
 
 /// One request to the API server.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,16 +100,8 @@ impl Bind {
     /// use it. A claim that is being bound keeps its volume.
     #[must_use]
     pub fn undo(&self, cluster: &Cluster) -> Vec<Request> {
-        let reserved = self.volumes.bindings.iter().filter_map(|binding| {
-            let (claim, key) = (cluster.claim(&binding.claim_key()), binding.volume_key());
-            let found = cluster.volume(&key)?;
-            let begun = claim.is_some_and(|claim| {
-                claim::is_bind_completed(claim) || !claim::volume_name(claim).is_empty()
-            });
-            let ours = volume::is_for(found, &binding.claim) && volume::phase(found) == volume::AVAILABLE;
-            let before = Object::Volume(found.clone());
-            (ours && !begun).then_some(Request { before, write: Write::UnbindVolume { volume: key } })
-        });
-        reserved.filter(|request| request.write.apply(&request.before).is_some()).collect()
+        let claims = self.volumes.bindings.iter().map(Binding::claim_key);
+        let writes = claims.flat_map(|claim| reserve::undo(cluster, &claim));
+        writes.map(|(before, write)| Request { before, write }).collect()
     }
 }

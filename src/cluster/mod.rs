@@ -161,6 +161,13 @@ impl Cluster {
         }
     }
 
+    /// Takes note that the time for binding a pod's volumes is over.
+    pub fn set_overdue(&mut self, pod: &Key) {
+        if let Some(assumption) = self.assumptions.get_mut(pod) {
+            assumption.overdue = true;
+        }
+    }
+
     /// Makes one change to the store, keeps the indexes true, and says who ought to look again.
     fn change(&mut self, key: &Key, change: impl FnOnce(&mut store::Store, &Key)) -> Wakes {
         let before = self.store.get(key).cloned();

@@ -54,6 +54,11 @@ pub(super) fn wakes(cluster: &Cluster, key: &Key, before: Option<&Object>, after
             wakes.may_help_pods = old.map(|node| node_offers(node)) != new.map(|node| node_offers(node))
                 || old.zip(new).is_some_and(|(old, new)| is_detached(old, new));
             wakes.node_count_changed = before.is_none() != after.is_none();
+            if wakes.may_help_pods || after.is_none() {
+                // What is being bound for the node may be impossible there now.
+                let there = cluster.assumptions().filter(|(_, assumption)| *assumption.node == *key.name());
+                wakes.keys.extend(there.map(|(pod, _)| pod.clone()));
+            }
         }
         Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => wakes.may_help_pods = true,
     }

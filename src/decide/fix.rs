@@ -121,6 +121,7 @@ impl PodReason {
         match self {
             PodReason::NotPending { .. }
             | PodReason::BindingVolumes { .. }
+            | PodReason::Undone { .. }
             | PodReason::BindingFailed { .. }
             | PodReason::Placed { .. }
             | PodReason::ClaimUnbound { .. } => None,

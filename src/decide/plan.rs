@@ -1,6 +1,7 @@
 //! What a decision consists of.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::cluster::{Assumption, Key, Object};
 use crate::decide::plugin::{self, Call, Plugin};
@@ -20,7 +21,12 @@ pub struct Settings {
     pub drivers: Drivers,
     /// Whether a reserved volume that differs from what its claim asks for is refused, not only warned about.
     pub strict: bool,
+    /// How long binding the volumes of a pod may take before the pod is scheduled anew.
+    pub bind_timeout: Duration,
 }
+
+/// Upstream's limit for binding the volumes of a pod.
+pub const BIND_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl Default for Settings {
     fn default() -> Self {
@@ -30,6 +36,7 @@ impl Default for Settings {
             plugins: plugin::BUILT_IN,
             drivers: translation::DRIVERS,
             strict: false,
+            bind_timeout: BIND_TIMEOUT,
         }
     }
 }

@@ -77,6 +77,7 @@ impl PodReason {
             PodReason::NoNodes { .. } => "NoNodes",
             PodReason::Node { .. } => "NodeDoesNotFit",
             PodReason::BindingVolumes { .. } => "PodBindingVolumes",
+            PodReason::Undone { .. } => "PodReservationsUndone",
             PodReason::BindingFailed { .. } => "PodBindingFailed",
             PodReason::Placed { .. } => "PodPlaced",
         }
@@ -87,6 +88,7 @@ impl PodReason {
             PodReason::NotPending { pod }
             | PodReason::Gated { pod, .. }
             | PodReason::NoNodes { pod }
+            | PodReason::Undone { pod }
             | PodReason::BindingFailed { pod, .. } => pod.to_string(),
             PodReason::ClaimNotFound { claim, .. }
             | PodReason::ClaimNotOwned { claim, .. }
@@ -132,6 +134,9 @@ impl fmt::Display for PodReason {
             PodReason::BindingVolumes { node, .. } => {
                 write!(f, "node {node} is chosen; the pod's volumes are being bound")
             }
+            PodReason::Undone { .. } => f.write_str(
+                "the pod fits on no node with the volumes that were reserved for its claims; they are given back",
+            ),
             PodReason::BindingFailed { why, .. } => write!(f, "binding volumes: {why}"),
             PodReason::Placed { node, .. } => write!(f, "the pod is on node {node}"),
         }

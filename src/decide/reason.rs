@@ -295,6 +295,11 @@ pub enum PodReason {
         /// The node.
         node: String,
     },
+    /// What was reserved for the pod's claims is given back, as it fits on no node with them.
+    Undone {
+        /// The pod.
+        pod: Key,
+    },
     /// Binding the pod's volumes failed.
     BindingFailed {
         /// The pod.

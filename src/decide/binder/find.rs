@@ -126,14 +126,14 @@ impl<'a> Delayed<'a> {
         let search = NodeSearch::new(cluster, settings, key, claim);
         let requested = claim::requested(claim);
         let maker = match cluster.class(class_name) {
-            _ if class_name.is_empty() => Maker::Missing(Failure::NoClass(key.clone())),
-            None => {
-                Maker::Missing(Failure::ClassNotFound { claim: key.clone(), class: class_name.to_owned() })
-            }
             Some(class) => match class.provisioner.as_str() {
                 "" | annotations::NO_PROVISIONER => Maker::Nobody,
                 driver => Maker::Driver { class, tracked: capacity::is_tracked(cluster, driver) },
             },
+            None if class_name.is_empty() => Maker::Missing(Failure::NoClass(key.clone())),
+            None => {
+                Maker::Missing(Failure::ClassNotFound { claim: key.clone(), class: class_name.to_owned() })
+            }
         };
         Delayed { claim, requested, search, maker }
     }

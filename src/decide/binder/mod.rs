@@ -1,7 +1,7 @@
 //! Placing pods: which node, and which volumes there.
 //!
 //! One decision does what upstream does in `PreFilter`, `Filter`, `Score` and `Reserve`: [`claims`] sorts the
-//! pod's claims, [`fit`] and [`find`] look at each node, [`score`] chooses among those that fit, and [`place`]
+//! pod's claims, [`fit`] and [`find`] look at each node, [`prefer`] chooses among those that fit, and [`place`]
 //! reserves. While the volumes are being bound, [`check`] is the decision at every change (`PreBind`). Nothing
 //! here waits or polls. Answers to the scheduler's `VolumeBinding` plugin and to the plugins beside it that a user
 //! would miss. Nobody is ever preempted; [`beyond`] names what else is out of its scope.
@@ -12,10 +12,12 @@ pub mod capacity;
 pub mod check;
 pub mod claims;
 pub mod disks;
+pub mod eligible;
 pub mod find;
 pub mod fit;
 pub mod limits;
 pub mod place;
+pub mod prefer;
 pub mod reserve;
 pub mod score;
 pub mod terms;

@@ -12,7 +12,7 @@ use super::claims::{self, PodClaims};
 use super::find::{self, PodSearch};
 use super::fit::Wanted;
 use super::unfit::Unfit;
-use super::{beyond, check, reserve, score};
+use super::{beyond, check, prefer, reserve};
 use crate::cluster::{Assumption, Cluster, Key, Object, PodVolumes};
 use crate::decide::reason::PodReason;
 use crate::decide::{Action, Event, Plan, Reason, Settings, Write};
@@ -189,11 +189,14 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
             return refused(key, pod, reason, message);
         }
     };
-    if let Some((node, volumes)) = score::best(cluster, key, pod, &survey.fitting) {
+    if let Some((node, volumes)) = prefer::best(cluster, key, pod, &survey.fitting) {
         let mut plan = take(key, pod, node, volumes);
         for beyond in beyond::of(pod) {
             plan.emit(Event::warning(key, "NotConsidered", beyond.to_string()));
         }
+        return plan;
+    }
+    if let Some(plan) = undo(cluster, key, &survey) {
         return plan;
     }
     let message = format!("0/{nodes} nodes are available: {}.", survey.histogram());
@@ -201,6 +204,30 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     let first = survey.reasons(cluster, key).next();
     let reason = first.unwrap_or(PodReason::NoNodes { pod: key.clone() });
     unschedulable(key, pod, Reason::Pod(reason), message)
+}
+
+/// No node will do, but there are volumes that were reserved for the pod's claims when one would: they hold the pod where it
+/// can no longer be. They are given back, unless they are being bound for another pod that shares the claim, and the pod is
+/// looked at again.
+fn undo(cluster: &Cluster, key: &Key, survey: &Survey) -> Option<Plan> {
+    let in_use = |volume: &Key| {
+        let assumed = cluster.assumptions().flat_map(|(_, assumption)| &assumption.volumes.bindings);
+        assumed.into_iter().any(|binding| binding.volume_key() == *volume)
+    };
+    let claims = survey.claims.delayed.iter();
+    let writes: Vec<_> = claims
+        .flat_map(|(claim, _)| reserve::undo(cluster, claim))
+        .filter(|(_, write)| !in_use(write.target()))
+        .collect();
+    if writes.is_empty() {
+        return None;
+    }
+    let mut plan = Plan::nothing(Reason::Pod(PodReason::Undone { pod: key.clone() }));
+    for (before, write) in writes {
+        plan.write(&before, write);
+    }
+    plan.actions.push(Action::Enqueue(key.clone()));
+    Some(plan)
 }
 
 /// No node will do as things are.

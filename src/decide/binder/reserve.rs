@@ -1,12 +1,13 @@
-//! What is written for what a pod's claims get on a node.
+//! What is written for what a pod's claims get on a node, and what takes that back.
 //!
 //! The volumes are reserved first, then the claims are given to their provisioners, each in the version that was found:
-//! what has changed since is written by nobody. Answers to upstream's `AssumePodVolumes` and `bindAPIUpdate`, which
-//! share this list, and never looks at the cluster.
+//! what has changed since is written by nobody. It chooses nothing. Answers to upstream's `AssumePodVolumes` and
+//! `bindAPIUpdate`, which share this list.
 
-use crate::cluster::{Object, PodVolumes};
+use crate::cluster::{Cluster, Key, Object, PodVolumes};
 use crate::decide::Write;
 use crate::decide::write::ClaimIdentity;
+use crate::objects::{claim, volume};
 
 /// The writes in their order, each with the object that it was decided on. Some of them may change nothing.
 pub fn writes<'a>(node: &'a str, volumes: &'a PodVolumes) -> impl Iterator<Item = (Object, Write)> + use<'a> {
@@ -20,4 +21,26 @@ pub fn writes<'a>(node: &'a str, volumes: &'a PodVolumes) -> impl Iterator<Item 
         (Object::Claim(provision.claim.clone()), write)
     });
     reserved.chain(selected)
+}
+
+/// The writes that take back what was reserved for a claim whose binding has not begun, each with the object that it was
+/// decided on. What a user reserved stays, and so does what the controller has begun to bind. Unlike upstream, which has no
+/// rollback at the API server; see *Differences from upstream*.
+pub fn undo<'a>(cluster: &'a Cluster, claim: &Key) -> impl Iterator<Item = (Object, Write)> + use<'a> {
+    let found = cluster.claim(claim);
+    let waiting =
+        found.filter(|claim| !claim::is_bind_completed(claim) && claim::volume_name(claim).is_empty());
+    let reserved = waiting.into_iter().flat_map({
+        let key = claim.clone();
+        move |claim| {
+            cluster.volumes_for(&key).map(move |(key, volume)| (claim, key, volume)).collect::<Vec<_>>()
+        }
+    });
+    reserved
+        .filter(|(claim, _, volume)| {
+            volume::is_for(volume, claim)
+                && volume::is_bound_by_controller(volume)
+                && volume::phase(volume) == volume::AVAILABLE
+        })
+        .map(|(_, key, volume)| (Object::Volume(volume.clone()), Write::UnbindVolume { volume: key.clone() }))
 }
