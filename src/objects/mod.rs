@@ -8,6 +8,7 @@
 pub mod access;
 pub mod annotations;
 pub mod attachment;
+pub mod capacity;
 pub mod claim;
 pub mod class;
 pub mod plugin;

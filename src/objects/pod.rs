@@ -30,6 +30,13 @@ pub fn claims(pod: &Pod) -> impl Iterator<Item = ClaimUse> + '_ {
     })
 }
 
+/// Whether the pod wants to be near other pods, or away from them.
+#[must_use]
+pub fn speaks_of_others(pod: &Pod) -> bool {
+    let affinity = pod.spec.as_ref().and_then(|s| s.affinity.as_ref());
+    affinity.is_some_and(|a| a.pod_anti_affinity.is_some() || a.pod_affinity.is_some())
+}
+
 /// The node that the pod is on, `""` while it is on none.
 #[must_use]
 pub fn node_name(pod: &Pod) -> &str {

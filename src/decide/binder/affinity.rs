@@ -124,7 +124,9 @@ impl Rather {
         let own: Vec<(i64, Term)> = terms::preferred(pod).collect();
         if !own.is_empty() {
             for (other, node) in others(cluster, key) {
-                own.iter().for_each(|(weight, term)| rather.weigh(*weight, term, other, node));
+                for (weight, term) in &own {
+                    rather.weigh(*weight, term, other, node);
+                }
             }
         }
         for (other, node) in speaking(cluster, key) {

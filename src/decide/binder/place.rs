@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::affinity::Near;
-use super::capacity::Debits;
 use super::claims::{self, PodClaims};
 use super::find::{self, PodSearch};
 use super::fit::Wanted;
@@ -75,8 +74,8 @@ pub fn survey<'a>(
     if let Some((claim, _)) = claims.immediate.first() {
         return Err(Reason::Pod(PodReason::ClaimUnbound { pod: key.clone(), claim: claim.clone() }));
     }
-    let (near, debits) = (Near::of(cluster, key, pod), Debits::of(cluster, key));
-    let search = PodSearch::new(cluster, settings, &claims, &debits);
+    let near = Near::of(cluster, key, pod);
+    let search = PodSearch::new(cluster, settings, &claims);
     let (mut fitting, mut unfit) = (Vec::new(), Vec::new());
     for node in cluster.nodes().map(AsRef::as_ref) {
         if let Err(why) = wanted.fits(cluster, node) {

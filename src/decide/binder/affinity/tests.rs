@@ -103,7 +103,9 @@ fn world(nodes: &[&str], others: &[Someone]) -> (Cluster, Vec<Node>) {
         .map(|(index, text)| json!({"metadata": {"name": format!("n{index}"), "labels": labels(text)}}))
         .map(|node| from_value(node).unwrap())
         .collect();
-    nodes.iter().for_each(|node| drop(cluster.show(Object::from(node.clone()))));
+    for node in &nodes {
+        cluster.show(Object::from(node.clone()));
+    }
     for (index, other) in others.iter().enumerate() {
         cluster.show(Object::from(other.pod(&format!("other{index}"))));
     }

@@ -9,7 +9,9 @@ use crate::cluster::Object;
 fn shown(pods: &[Pod], node: &Node) -> Cluster {
     let mut cluster = Cluster::new();
     cluster.show(Object::from(node.clone()));
-    pods.iter().for_each(|pod| drop(cluster.show(Object::from(pod.clone()))));
+    for pod in pods {
+        cluster.show(Object::from(pod.clone()));
+    }
     cluster
 }
 
