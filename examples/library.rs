@@ -84,7 +84,7 @@ impl Scheduler {
             Err(status) => return Err(format!("{}: {:?}", key.path(), status.reasons).into()),
         };
         let nodes: Vec<Node> = self.cluster.nodes().map(|node| Node::clone(node)).collect();
-        let fits = cycle.filter(&self.cluster, &Settings::default(), &pod, &nodes);
+        let fits = cycle.filter(&self.cluster, &Settings::default(), &nodes);
         let fitting = nodes.iter().zip(&fits).find(|(_, status)| status.is_ok());
         let (node, _) = fitting.ok_or_else(|| format!("{}: {fits:?}", key.path()))?;
         let node = node.metadata.name.clone().unwrap_or_default();

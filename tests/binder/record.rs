@@ -124,11 +124,11 @@ impl Record {
         Provision { capacity, ..provision.clone() }
     }
 
-    /// The settings of upstream's tests.
+    /// The settings of upstream's tests: each claim is compared alone with the whole of a capacity.
     pub fn settings(&self) -> Settings {
         let features = self.config.get("features").cloned().unwrap_or_default();
         let attributes = part(&features, "enableVolumeAttributesClass").unwrap_or(false);
-        Settings { volume_attributes_class: attributes, ..Settings::default() }
+        Settings { volume_attributes_class: attributes, strict_capacity: false, ..Settings::default() }
     }
 
     /// An argument; `null` and what is absent are nothing.
