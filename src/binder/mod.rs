@@ -12,6 +12,7 @@
 
 mod bind;
 mod cycle;
+pub mod extender;
 
 pub use crate::cluster::{Binding, Cluster, OutOfSync, PodVolumes, Provision};
 pub use crate::decide::Settings;

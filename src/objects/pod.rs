@@ -37,6 +37,13 @@ pub fn speaks_of_others(pod: &Pod) -> bool {
     affinity.is_some_and(|a| a.pod_anti_affinity.is_some() || a.pod_affinity.is_some())
 }
 
+/// The scheduler that the pod names.
+#[must_use]
+pub fn scheduler_name(pod: &Pod) -> &str {
+    let named = pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
+    named.filter(|name| !name.is_empty()).unwrap_or("default-scheduler")
+}
+
 /// The node that the pod is on, `""` while it is on none.
 #[must_use]
 pub fn node_name(pod: &Pod) -> &str {

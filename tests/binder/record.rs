@@ -28,7 +28,6 @@ const OLDER: &str = "k8s-1.28.4";
 pub struct Record {
     pub id: String,
     pub source: String,
-    pub func: String,
     pub op: String,
     #[serde(default)]
     pub config: Value,

@@ -18,11 +18,15 @@ pub mod fit;
 pub mod limits;
 pub mod place;
 pub mod prefer;
+pub mod requested;
 pub mod reserve;
 pub mod score;
 pub mod terms;
 pub mod unfit;
 pub mod zone;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::cluster::{Cluster, Key};
 use crate::decide::reason::PodReason;
@@ -36,16 +40,17 @@ pub enum Pods {
     All,
     /// Those that name this scheduler.
     Naming(String),
+    /// Those that another scheduler wants to be placed, each on the node that it has chosen; without a node, those that it
+    /// wanted to be placed and for which something may still be reserved.
+    Requested(BTreeMap<Key, Option<Arc<str>>>),
 }
 
 impl Pods {
-    fn include(&self, pod: &Pod) -> bool {
+    fn include(&self, key: &Key, pod: &Pod) -> bool {
         match self {
             Pods::All => true,
-            Pods::Naming(name) => {
-                let named = pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
-                named.unwrap_or("default-scheduler") == name
-            }
+            Pods::Naming(name) => pod::scheduler_name(pod) == name,
+            Pods::Requested(nodes) => nodes.contains_key(key),
         }
     }
 }
@@ -59,9 +64,17 @@ pub fn follows_others(pod: &Pod) -> bool {
 /// Decides about a pod.
 #[must_use]
 pub fn schedule(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) -> Plan {
+    let plan = decide(cluster, settings, pods, key);
+    match pods {
+        Pods::All | Pods::Naming(_) => plan,
+        Pods::Requested(_) => requested::silent(plan, key),
+    }
+}
+
+fn decide(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) -> Plan {
     let Some(pod) = cluster.pod(key) else { return Plan::nothing(Reason::Gone) };
     let pending = pod::node_name(pod).is_empty() && !pod::is_finished(pod) && !is_deleting(&pod.metadata);
-    if !pending || !pods.include(pod) {
+    if !pending || !pods.include(key, pod) {
         let mut plan = Plan::nothing(Reason::Pod(PodReason::NotPending { pod: key.clone() }));
         if cluster.assumption(key).is_some() {
             plan.actions.push(Action::Forget(key.clone()));
@@ -73,8 +86,14 @@ pub fn schedule(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) 
         let gates = gates.iter().map(|gate| gate.name.clone()).collect();
         return Plan::nothing(Reason::Pod(PodReason::Gated { pod: key.clone(), gates }));
     }
-    match cluster.assumption(key) {
-        Some(assumption) => check::check(cluster, key, pod, assumption),
-        None => place::place(cluster, settings, key, pod),
+    let node = match pods {
+        Pods::All | Pods::Naming(_) => None,
+        Pods::Requested(nodes) => nodes.get(key),
+    };
+    match (node, cluster.assumption(key)) {
+        (Some(None), _) => requested::undo(cluster, key, pod),
+        (None | Some(Some(_)), Some(assumption)) => check::check(cluster, key, pod, assumption),
+        (Some(Some(node)), None) => requested::place(cluster, settings, key, pod, node),
+        (None, None) => place::place(cluster, settings, key, pod),
     }
 }

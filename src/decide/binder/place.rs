@@ -195,7 +195,7 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
         }
         return plan;
     }
-    if let Some(plan) = undo(cluster, key, &survey) {
+    if let Some(plan) = undo(cluster, key, survey.claims.delayed.iter().map(|(claim, _)| claim)) {
         return plan;
     }
     let message = format!("0/{nodes} nodes are available: {}.", survey.histogram());
@@ -208,14 +208,14 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
 /// No node will do, but there are volumes that were reserved for the pod's claims when one would: they hold the pod where it
 /// can no longer be. They are given back, unless they are being bound for another pod that shares the claim, and the pod is
 /// looked at again.
-fn undo(cluster: &Cluster, key: &Key, survey: &Survey) -> Option<Plan> {
+pub(super) fn undo<'a>(cluster: &Cluster, key: &Key, claims: impl Iterator<Item = &'a Key>) -> Option<Plan> {
     let in_use = |volume: &Key| {
-        let assumed = cluster.assumptions().flat_map(|(_, assumption)| &assumption.volumes.bindings);
-        assumed.into_iter().any(|binding| binding.volume_key() == *volume)
+        let others = cluster.assumptions().filter(|(pod, _)| *pod != key);
+        let mut assumed = others.flat_map(|(_, assumption)| &assumption.volumes.bindings);
+        assumed.any(|binding| binding.volume_key() == *volume)
     };
-    let claims = survey.claims.delayed.iter();
     let writes: Vec<_> = claims
-        .flat_map(|(claim, _)| reserve::undo(cluster, claim))
+        .flat_map(|claim| reserve::undo(cluster, claim))
         .filter(|(_, write)| !in_use(write.target()))
         .collect();
     if writes.is_empty() {
@@ -245,7 +245,7 @@ fn refused(key: &Key, pod: &Arc<Pod>, reason: Reason, message: String) -> Plan {
 }
 
 /// Reserves what the claims get on the node; when there is nothing to wait for, the pod is placed at once.
-fn take(key: &Key, pod: &Arc<Pod>, node: &str, volumes: &PodVolumes) -> Plan {
+pub(super) fn take(key: &Key, pod: &Arc<Pod>, node: &str, volumes: &PodVolumes) -> Plan {
     if volumes.is_empty() {
         return check::bind(key, pod, node);
     }
