@@ -21,9 +21,7 @@ pub mod wake;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::objects::{
-    Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume, claim, namespace, pod, volume,
-};
+use crate::objects::{Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume, claim, namespace, pod, volume};
 
 pub use key::{Key, Kind};
 pub use object::Object;
@@ -326,11 +324,6 @@ impl Cluster {
     /// All nodes, by name.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.store.of_kind(Kind::Node).filter_map(Object::as_node)
-    }
-
-    /// All storage capacities, by namespace and name.
-    pub fn capacities(&self) -> impl Iterator<Item = &Arc<Capacity>> {
-        self.store.of_kind(Kind::Capacity).filter_map(Object::as_capacity)
     }
 
     /// What volumes that are being made take of what is reported.
