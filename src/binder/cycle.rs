@@ -11,7 +11,7 @@ use crate::decide::Settings;
 use crate::decide::binder::claims::{self, PodClaims, Unsorted};
 use crate::decide::binder::eligible;
 use crate::decide::binder::find::PodSearch;
-use crate::decide::binder::score::{Shape, StorageResources};
+use crate::decide::binder::storage::{Shape, StorageResources};
 use crate::objects::{Node, Pod, name, namespace};
 
 /// What a status means to the framework.

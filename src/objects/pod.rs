@@ -30,18 +30,18 @@ pub fn claims(pod: &Pod) -> impl Iterator<Item = ClaimUse> + '_ {
     })
 }
 
-/// Whether the pod wants to be near other pods, or away from them.
-#[must_use]
-pub fn speaks_of_others(pod: &Pod) -> bool {
-    let affinity = pod.spec.as_ref().and_then(|s| s.affinity.as_ref());
-    affinity.is_some_and(|a| a.pod_anti_affinity.is_some() || a.pod_affinity.is_some())
-}
-
 /// The scheduler that the pod names.
 #[must_use]
 pub fn scheduler_name(pod: &Pod) -> &str {
     let named = pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
     named.filter(|name| !name.is_empty()).unwrap_or("default-scheduler")
+}
+
+/// Whether the pod wants to be near other pods, or away from them.
+#[must_use]
+pub fn speaks_of_others(pod: &Pod) -> bool {
+    let affinity = pod.spec.as_ref().and_then(|s| s.affinity.as_ref());
+    affinity.is_some_and(|a| a.pod_anti_affinity.is_some() || a.pod_affinity.is_some())
 }
 
 /// The node that the pod is on, `""` while it is on none.

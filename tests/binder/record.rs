@@ -227,12 +227,22 @@ fn differing() -> Vec<(String, String)> {
     replayed.chain(caches).collect()
 }
 
+/// How many records there are, in all files.
+pub fn count() -> usize {
+    files().iter().map(|path| read::<Vec<Value>>(path).len()).sum()
+}
+
 fn all() -> Vec<Record> {
+    files().iter().flat_map(|path| read::<Vec<Record>>(path)).collect()
+}
+
+/// The files that hold records.
+fn files() -> Vec<PathBuf> {
     let files = std::fs::read_dir(FOLDER).unwrap_or_else(|error| panic!("{FOLDER}: {error}"));
     let mut paths: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
     paths.sort();
-    let is_records = |path: &&PathBuf| path.file_name().is_some_and(|name| name != DIFFERENCES);
-    paths.iter().filter(is_records).flat_map(|path| read::<Vec<Record>>(path)).collect()
+    paths.retain(|path| path.file_name().is_some_and(|name| name != DIFFERENCES));
+    paths
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> T {
