@@ -16,8 +16,10 @@ use super::error::Error;
 use super::execute::Outcome;
 use super::metrics::Metrics;
 use super::operations::{Operations, Start};
+use super::parked::Parked;
 use super::queue::{Queue, Turn};
 use crate::cluster::{Cluster, Key, Kind, Object, Wakes};
+use crate::decide::binder::hints::news::News;
 use crate::decide::controller::{self, operation};
 use crate::decide::{self, Action, Event, Operation, Plan, Reads, Reason, Settings, binder};
 use crate::objects::volume;
@@ -105,7 +107,7 @@ pub struct Decider {
     blocked: BTreeMap<Key, BTreeSet<Key>>,
     operations: Operations,
     reads: BTreeMap<Key, Reads>,
-    parked: BTreeSet<Key>,
+    parked: Parked,
     deadlines: Deadlines,
     /// Jobs that begin when another one has ended, by the number of that one.
     followers: BTreeMap<u64, Job>,
@@ -143,7 +145,7 @@ impl Decider {
             blocked: BTreeMap::new(),
             operations: Operations::default(),
             reads: BTreeMap::new(),
-            parked: BTreeSet::new(),
+            parked: Parked::default(),
             deadlines: Deadlines::default(),
             followers: BTreeMap::new(),
             offered: BTreeMap::new(),
@@ -259,11 +261,11 @@ impl Decider {
 
     /// A watch says that an object is gone.
     pub fn gone(&mut self, key: &Key) {
+        self.let_go(key);
         let wakes = self.cluster.gone(key);
         self.metrics.see(&self.cluster, key);
         self.reasons.remove(key);
-        self.parked.remove(key);
-        self.deadlines.end(key);
+        self.parked.wake(key);
         self.queue.succeeded(key);
         self.wake(wakes);
         self.offer_again(key);
@@ -280,6 +282,7 @@ impl Decider {
 
     /// Has a key decided about.
     pub fn enqueue(&mut self, key: &Key) {
+        self.parked.wake(key);
         if self.decides_about(key.kind()) {
             self.queue.push(key);
         }
@@ -304,26 +307,20 @@ impl Decider {
 
     fn wake(&mut self, wakes: Wakes) {
         for key in wakes.keys {
-            self.parked.remove(&key);
             self.enqueue(&key);
         }
-        if wakes.node_count_changed {
-            let waits = |(key, reason): &(&Key, &Reason)| key.kind() == Kind::Pod && reason.is_pod_waiting();
-            let waiting: Vec<Key> = self.reasons.iter().filter(waits).map(|(key, _)| key.clone()).collect();
-            for key in waiting {
-                self.enqueue(&key);
-            }
+        if !self.parked.is_empty()
+            && let Some(change) = wakes.change
+        {
+            self.tell(News::of_change(&self.cluster, &change));
         }
-        if wakes.may_help_pods {
-            for key in std::mem::take(&mut self.parked) {
-                self.enqueue(&key);
-            }
-        } else if wakes.may_help_followers {
-            let follows = |key: &&Key| self.cluster.pod(key).is_some_and(|pod| binder::follows_others(pod));
-            let followers: Vec<Key> = self.parked.iter().filter(follows).cloned().collect();
-            for key in followers {
-                self.parked.remove(&key);
-                self.enqueue(&key);
+    }
+
+    /// Has those pods looked at again that wait for such news.
+    fn tell(&mut self, news: impl IntoIterator<Item = News>) {
+        for news in news {
+            for pod in self.parked.helped(&self.cluster, &self.settings, &news) {
+                self.enqueue(&pod);
             }
         }
     }
@@ -366,6 +363,7 @@ impl Decider {
     /// Decides about one key.
     pub fn turn(&mut self, key: &Key, now: Instant) -> Option<Job> {
         self.counts.syncs += 1;
+        self.parked.wake(key);
         let reads = self.reads.remove(key).unwrap_or_default();
         let plan = match (key.kind(), &self.roles.scheduler) {
             (Kind::Pod, Some(pods)) => binder::schedule(&self.cluster, &self.settings, pods, key),
@@ -536,6 +534,7 @@ impl Decider {
             Action::Assume(pod, assumption) => {
                 self.cluster.set_assumption(pod, Some(assumption.clone()));
                 self.deadlines.start(pod, now, self.settings.bind_timeout);
+                self.tell(News::of_assumption(&self.cluster, pod, assumption));
             }
             Action::Offer(volume) => self.queue.push_offer(volume),
             Action::Write(_)
@@ -545,17 +544,26 @@ impl Decider {
             | Action::Enqueue(_)
             | Action::Start(_)
             | Action::Forget(_)
-            | Action::Park(_)
+            | Action::Park(..)
             | Action::Read(_) => {}
         }
     }
 
-    /// Takes note that a pod is about to run nowhere: where it was to be, there is room for others again.
+    /// Takes note that a pod is not about to run any more: it runs, or there is room for others again where it was to.
     fn let_go(&mut self, pod: &Key) {
         self.deadlines.end(pod);
-        if self.cluster.assumption(pod).is_some() {
-            self.cluster.set_assumption(pod, None);
-            self.wake(Wakes { may_help_pods: true, ..Wakes::default() });
+        let Some(assumption) = self.cluster.assumption(pod).cloned() else { return };
+        self.cluster.set_assumption(pod, None);
+        self.tell(News::of_release(&self.cluster, pod, &assumption));
+        // What was reserved for a claim that others use too, they may give back now.
+        let bindings = assumption.volumes.bindings.iter();
+        let sharing: Vec<Key> = bindings
+            .flat_map(|binding| self.cluster.pods_using(&binding.claim_key()).collect::<Vec<_>>())
+            .map(|(other, _)| other.clone())
+            .filter(|other| self.parked.contains(other))
+            .collect();
+        for other in sharing {
+            self.enqueue(&other);
         }
     }
 
@@ -589,9 +597,7 @@ impl Decider {
                 Action::Enqueue(other) => self.enqueue_again(&other),
                 Action::Start(operation) => job = job.or(self.start(operation, now)),
                 Action::Forget(pod) => self.let_go(&pod),
-                Action::Park(pod) => {
-                    self.parked.insert(pod);
-                }
+                Action::Park(pod, refusals) => self.parked.park(&pod, refusals),
                 Action::Write(_)
                 | Action::Ask(_)
                 | Action::BackOff
@@ -722,7 +728,7 @@ fn split(actions: Vec<Action>) -> (Vec<Action>, Vec<Action>) {
         | Action::Offer(_)
         | Action::Start(_)
         | Action::Forget(_)
-        | Action::Park(_)
+        | Action::Park(..)
         | Action::BackOff => false,
     })
 }

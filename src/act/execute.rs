@@ -83,7 +83,7 @@ pub async fn perform(executor: &Executor, mut job: Job) -> Outcome {
             | Action::Start(_)
             | Action::Assume(..)
             | Action::Forget(_)
-            | Action::Park(_)
+            | Action::Park(..)
             | Action::BackOff => Ok(()),
         };
         if let Err(error) = done {

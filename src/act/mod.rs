@@ -13,6 +13,7 @@ pub mod execute;
 pub mod extender;
 pub mod metrics;
 pub mod operations;
+pub mod parked;
 pub mod plugin;
 pub mod queue;
 pub mod run;

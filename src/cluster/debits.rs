@@ -64,6 +64,8 @@ pub struct Debits {
     homeless: BTreeSet<Key>,
     by_volume: BTreeMap<Key, BTreeSet<Key>>,
     next: u64,
+    /// The reports of which less has become promised by the change that is being taken into account.
+    relieved: BTreeSet<Key>,
 }
 
 impl Debits {
@@ -109,6 +111,7 @@ impl Debits {
         let Some(booked) = self.booked.get_mut(&report) else { return };
         if !std::mem::take(&mut debit.is_reported) {
             booked.sum = booked.sum - debit.wanted.size;
+            self.relieved.insert(report.clone());
         }
         booked.claims.remove(&(debit.number, claim.clone()));
         if booked.claims.is_empty() {
@@ -116,14 +119,13 @@ impl Debits {
         }
     }
 
-    /// Ends a promise; says whether there was one.
-    fn end(&mut self, claim: &Key) -> bool {
+    /// Ends a promise, if there is one.
+    fn end(&mut self, claim: &Key) {
         self.unbook(claim);
-        let Some(debit) = self.claims.remove(claim) else { return false };
+        let Some(debit) = self.claims.remove(claim) else { return };
         if let Some((volume, _)) = &debit.made {
             self.forget_volume(volume, claim);
         }
-        true
     }
 
     fn forget_volume(&mut self, volume: &Key, claim: &Key) {
@@ -194,10 +196,31 @@ fn state(cluster: &Cluster, key: &Key, claim: &Claim) -> State {
     }
 }
 
-/// Keeping the promises true; each says whether one has ended.
+/// Keeping the promises true.
 impl Cluster {
-    /// Takes a change of any object into account.
-    pub(super) fn keep_debits(&mut self, key: &Key, before: Option<&Object>, after: Option<&Object>) -> bool {
+    /// Takes a change of any object into account; returns the reports of which there is more for others now.
+    pub(super) fn keep_debits(
+        &mut self,
+        key: &Key,
+        before: Option<&Object>,
+        after: Option<&Object>,
+    ) -> BTreeSet<Key> {
+        let promised = self.debits.on(key);
+        self.keep(key, before, after);
+        let mut relieved = std::mem::take(&mut self.debits.relieved);
+        if let Some((before, after)) =
+            before.and_then(Object::as_capacity).zip(after.and_then(Object::as_capacity))
+        {
+            let left = |report: &Capacity, promised| capacity::whole(report).map(|whole| whole - promised);
+            // A report that falls by no less than what was promised of it has no more for others.
+            if left(after, self.debits.on(key)) <= left(before, promised) {
+                relieved.remove(key);
+            }
+        }
+        relieved
+    }
+
+    fn keep(&mut self, key: &Key, before: Option<&Object>, after: Option<&Object>) {
         match (before, after) {
             (_, Some(Object::Claim(claim))) => self.claim_moves(key, &claim.clone()),
             (Some(Object::Claim(_)), None) => self.claim_goes(key),
@@ -205,14 +228,16 @@ impl Cluster {
                 let reference = volume::claim_ref(volume).map(volume::referred);
                 let claim = reference.map(|(namespace, name)| Key::claim(namespace, name));
                 let Some(claim) = claim.filter(|claim| self.debits.claims.contains_key(claim)) else {
-                    return false;
+                    return;
                 };
-                let found = self.claim(&claim).cloned();
-                found.is_some_and(|found| self.claim_moves(&claim, &found))
+                if let Some(found) = self.claim(&claim).cloned() {
+                    self.claim_moves(&claim, &found);
+                }
             }
             (Some(Object::Volume(_)), None) => {
-                let claims = self.debits.by_volume.get(key).cloned().unwrap_or_default();
-                claims.iter().fold(false, |ended, claim| self.debits.end(claim) || ended)
+                for claim in self.debits.by_volume.get(key).cloned().unwrap_or_default() {
+                    self.debits.end(&claim);
+                }
             }
             (before, Some(Object::Capacity(report))) => {
                 let before = before.and_then(Object::as_capacity).and_then(|before| capacity::whole(before));
@@ -221,40 +246,40 @@ impl Cluster {
                 let version = after.map_or(0, Object::version);
                 self.debits.settle(key, version, fallen_by);
                 let class = report.storage_class_name.clone();
-                self.book_homeless(|wanted| wanted.class == class)
+                self.book_homeless(|wanted| wanted.class == class);
             }
             (Some(Object::Capacity(_)), None) => self.report_goes(key),
             (before, Some(Object::Node(node))) => {
                 let before = before.and_then(Object::as_node).map(|before| &before.metadata.labels);
-                before != Some(&node.metadata.labels)
-                    && self.book_homeless(|wanted| wanted.node == key.name())
+                if before != Some(&node.metadata.labels) {
+                    self.book_homeless(|wanted| wanted.node == key.name());
+                }
             }
             (None, Some(Object::Class(_))) => self.book_homeless(|wanted| wanted.class == key.name()),
             (_, Some(Object::CsiDriver(_))) => self.book_homeless(|_| true),
-            _ => false,
+            _ => {}
         }
     }
 
-    fn claim_moves(&mut self, key: &Key, claim: &Claim) -> bool {
+    fn claim_moves(&mut self, key: &Key, claim: &Claim) {
         let state = state(self, key, claim);
         let debit = self.debits.claims.get(key);
         match state {
             State::Other => self.debits.end(key),
             State::Awaited(wanted) => {
                 if debit.is_some_and(|debit| debit.wanted == wanted && debit.made.is_none()) {
-                    return false;
+                    return;
                 }
-                let ended = self.debits.end(key);
+                self.debits.end(key);
                 let number = self.debits.next;
                 self.debits.next += 1;
                 let report = self.report_for(&wanted);
                 let debit = Debit { number, wanted, on: None, is_reported: false, made: None };
                 self.debits.claims.insert(key.clone(), debit);
                 self.debits.book(key, report);
-                ended
             }
             State::Made(volume) => {
-                let Some(on) = debit.map(|debit| debit.on.clone()) else { return false };
+                let Some(on) = debit.map(|debit| debit.on.clone()) else { return };
                 // Nobody reports where it was made.
                 let Some(report) = on else { return self.debits.end(key) };
                 let version = |key: &Key| self.known(key).map_or(0, Object::version);
@@ -264,26 +289,26 @@ impl Cluster {
                     return self.debits.end(key);
                 }
                 self.debits.make(key, &volume, reported);
-                false
             }
         }
     }
 
     /// The claim is gone: what is made for it stays as long as its volume.
-    fn claim_goes(&mut self, key: &Key) -> bool {
+    fn claim_goes(&mut self, key: &Key) {
         let made = self.debits.claims.get(key).and_then(|debit| debit.made.as_ref());
         let stays = made.is_some_and(|(volume, _)| self.volume(volume).is_some());
-        !stays && self.debits.end(key)
+        if !stays {
+            self.debits.end(key);
+        }
     }
 
     /// The report is gone: what has been made is told by the next one, the rest is booked elsewhere.
-    fn report_goes(&mut self, key: &Key) -> bool {
+    fn report_goes(&mut self, key: &Key) {
         let claims = self.debits.booked.get(key).map(|booked| booked.claims.clone()).unwrap_or_default();
-        let mut ended = false;
         for (_, claim) in &claims {
             let Some(debit) = self.debits.claims.get(claim) else { continue };
             if debit.made.is_some() {
-                ended |= self.debits.end(claim);
+                self.debits.end(claim);
                 continue;
             }
             let wanted = debit.wanted.clone();
@@ -291,10 +316,9 @@ impl Cluster {
             let report = self.report_for(&wanted);
             self.debits.book(claim, report);
         }
-        ended
     }
 
-    fn book_homeless(&mut self, may_help: impl Fn(&Wanted) -> bool) -> bool {
+    fn book_homeless(&mut self, may_help: impl Fn(&Wanted) -> bool) {
         let of = |claim: &&Key| self.debits.claims.get(*claim).is_some_and(|debit| may_help(&debit.wanted));
         let claims: Vec<Key> = self.debits.homeless.iter().filter(of).cloned().collect();
         for claim in &claims {
@@ -303,7 +327,6 @@ impl Cluster {
                 self.debits.book(claim, report);
             }
         }
-        false
     }
 
     /// The report from which a volume is to be made, if its driver reports at all.

@@ -28,7 +28,7 @@ pub use object::Object;
 pub use pod_volumes::{Binding, PodVolumes, Provision};
 use relation::Relation;
 pub use store::OutOfSync;
-pub use wake::Wakes;
+pub use wake::{Change, Wakes};
 
 /// Where a pod is about to run, while its volumes are being bound. It lives in memory only: after a restart
 /// the reservations on volumes and claims lead to the same node again.
@@ -167,11 +167,8 @@ impl Cluster {
         if let Some(after) = &after {
             self.relate(key, after, true);
         }
-        let has_ended = self.keep_debits(key, before.as_ref(), after.as_ref());
-        let mut wakes = wake::wakes(self, key, before.as_ref(), after.as_ref());
-        // Where a volume is not made after all, there is room for another one.
-        wakes.may_help_pods |= has_ended;
-        wakes
+        let relieved = self.keep_debits(key, before.as_ref(), after.as_ref());
+        wake::wakes(self, key, before.as_ref(), after.as_ref(), relieved)
     }
 
     /// Adds an object to the indexes, or takes it out.

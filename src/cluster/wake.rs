@@ -4,34 +4,43 @@
 //! may depend on it, so nothing polls and nothing is resynced. A key named too often costs a little time, a key
 //! not named is a bug: every rule says which question of [`crate::decide`] it serves.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{AttachedVolume, NodeSpec};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-
-use super::{Cluster, Key, Kind, Object, volumes};
-use crate::objects::topology::Labels;
-use crate::objects::{Claim, Node, Pod, Volume, claim, class, pod, requests, uid, volume};
-
-/// What a node offers, by resource.
-type Offered = BTreeMap<String, Quantity>;
+use super::{Cluster, Key, Kind, Object};
+use crate::objects::{Claim, Class, Node, Pod, Volume, claim, class, pod, uid, volume};
 
 /// What a change wakes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wakes {
     /// The keys that ought to be synced again.
     pub keys: Vec<Key>,
-    /// Whether a pod that found no node before may find one now.
-    pub may_help_pods: bool,
-    /// Whether there are more or fewer nodes now, which what is said of pods that wait tells.
-    pub node_count_changed: bool,
-    /// Whether such a pod may find one now if it wants to be near other pods.
-    pub may_help_followers: bool,
+    /// What has changed, if anything has: a pod that found no node before may find one now. Which pods those are depends
+    /// on what refused them, and is no question of keys.
+    pub change: Option<Change>,
 }
 
-/// What the change of `key` from `before` to `after` wakes; the cluster is as after the change.
-pub(super) fn wakes(cluster: &Cluster, key: &Key, before: Option<&Object>, after: Option<&Object>) -> Wakes {
-    let mut wakes = Wakes::default();
+/// A change of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The object before; `None` when it is new.
+    pub before: Option<Object>,
+    /// The object after; `None` when it is gone.
+    pub after: Option<Object>,
+    /// The reports of storage of which less is promised since.
+    pub relieved: BTreeSet<Key>,
+}
+
+/// What the change of `key` from `before` to `after` wakes; the cluster is as after the change, and so are its promises.
+pub(super) fn wakes(
+    cluster: &Cluster,
+    key: &Key,
+    before: Option<&Object>,
+    after: Option<&Object>,
+    relieved: BTreeSet<Key>,
+) -> Wakes {
+    let change = Change { before: before.cloned(), after: after.cloned(), relieved };
+    let mut wakes = Wakes { keys: Vec::new(), change: Some(change) };
     match key.kind() {
         Kind::Volume => {
             let (before, after) = (before.and_then(Object::as_volume), after.and_then(Object::as_volume));
@@ -46,40 +55,27 @@ pub(super) fn wakes(cluster: &Cluster, key: &Key, before: Option<&Object>, after
             pod_changed(cluster, key, before.map(AsRef::as_ref), after.map(AsRef::as_ref), &mut wakes);
         }
         Kind::Class => {
-            class_changed(cluster, key, before, after, &mut wakes);
-            wakes.may_help_pods = true;
+            let (before, after) = (before.and_then(Object::as_class), after.and_then(Object::as_class));
+            class_changed(cluster, key, before.map(AsRef::as_ref), after.map(AsRef::as_ref), &mut wakes);
         }
         Kind::Node => {
-            let (old, new) = (before.and_then(Object::as_node), after.and_then(Object::as_node));
-            wakes.may_help_pods = old.map(|node| node_offers(node)) != new.map(|node| node_offers(node))
-                || old.zip(new).is_some_and(|(old, new)| is_detached(old, new));
-            wakes.node_count_changed = before.is_none() != after.is_none();
-            if wakes.may_help_pods || after.is_none() {
-                // What is being bound for the node may be impossible there now.
-                let there = cluster.assumptions().filter(|(_, assumption)| *assumption.node == *key.name());
-                wakes.keys.extend(there.map(|(pod, _)| pod.clone()));
+            let (before, after) = (before.and_then(Object::as_node), after.and_then(Object::as_node));
+            // Its heartbeats change nothing that a volume is bound for.
+            let seen = |node: &Arc<Node>| (node.metadata.labels.clone(), node.spec.clone());
+            if before.map(seen) != after.map(seen) {
+                wakes.keys.extend(bound_for(cluster, key.name()));
             }
         }
-        Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => wakes.may_help_pods = true,
+        Kind::CsiNode => wakes.keys.extend(bound_for(cluster, key.name())),
+        Kind::CsiDriver | Kind::Capacity => {}
     }
     wakes
 }
 
-/// What of a node decides whether a pod fits there; its heartbeats change the rest.
-fn node_offers(node: &Node) -> (Option<&Labels>, Option<&NodeSpec>, Option<&Offered>) {
-    let status = node.status.as_ref();
-    let offered = status.and_then(|s| s.allocatable.as_ref().or(s.capacity.as_ref()));
-    (node.metadata.labels.as_ref(), node.spec.as_ref(), offered)
-}
-
-/// Whether a volume is attached to the node no longer: another one may be.
-fn is_detached(before: &Node, after: &Node) -> bool {
-    let attached = |volume: &AttachedVolume| {
-        let status = after.status.as_ref();
-        status.and_then(|s| s.volumes_attached.as_ref()).is_some_and(|volumes| volumes.contains(volume))
-    };
-    let status = before.status.as_ref();
-    status.and_then(|s| s.volumes_attached.as_ref()).is_some_and(|before| !before.iter().all(attached))
+/// The pods whose volumes are being bound for a node: that may be impossible there now.
+fn bound_for<'a>(cluster: &'a Cluster, node: &'a str) -> impl Iterator<Item = Key> + use<'a> {
+    let there = cluster.assumptions().filter(move |(_, assumption)| *assumption.node == *node);
+    there.map(|(pod, _)| pod.clone())
 }
 
 fn volume_changed(
@@ -102,7 +98,6 @@ fn volume_changed(
         wakes.keys.push(claim.clone());
         wakes.keys.extend(cluster.pods_by_claim.of(claim).cloned());
     }
-    wakes.may_help_pods = after.is_some_and(volumes::is_free) && before.is_none_or(|b| !volumes::is_free(b));
 }
 
 fn claim_changed(
@@ -139,39 +134,25 @@ fn pod_changed(cluster: &Cluster, key: &Key, before: Option<&Pod>, after: Option
             wakes.keys.extend(cluster.volumes_by_claim.of(&claim).cloned());
         }
     }
-    let runs = |p: &Pod| !pod::node_name(p).is_empty() && !pod::is_finished(p);
-    let left = before.is_some_and(runs) && !after.is_some_and(runs);
-    let came = after.is_some_and(runs) && !before.is_some_and(runs);
-    // Where other pods may be depends on its labels, and what is left for them on what it requests.
-    let changed = |before: &Pod, after: &Pod| {
-        runs(before)
-            && runs(after)
-            && (before.metadata.labels != after.metadata.labels || has_shrunk(before, after))
-    };
-    wakes.may_help_pods = left || before.zip(after).is_some_and(|(before, after)| changed(before, after));
-    wakes.may_help_followers = came;
-}
-
-/// Whether the pod has been resized, and requests less of something than before.
-fn has_shrunk(before: &Pod, after: &Pod) -> bool {
-    let now = requests::of(after);
-    let mut before = requests::of(before).into_iter();
-    before.any(|(resource, amount)| now.get(&resource).is_none_or(|now| *now < amount))
 }
 
 fn class_changed(
     cluster: &Cluster,
     key: &Key,
-    before: Option<&Object>,
-    after: Option<&Object>,
+    before: Option<&Class>,
+    after: Option<&Class>,
     wakes: &mut Wakes,
 ) {
     wakes.keys.extend(cluster.unbound_by_class.of(key).cloned());
-    let is_default = |o: Option<&Object>| o.and_then(Object::as_class).is_some_and(|c| class::is_default(c));
+    // Who binds the claims, and who makes their volumes, says what their pods wait for.
+    let seen = |class: &Class| (class.volume_binding_mode.clone(), class.provisioner.clone());
+    if before.map(seen) != after.map(seen) {
+        let pods = cluster.unbound_by_class.of(key).flat_map(|claim| cluster.pods_by_claim.of(claim));
+        wakes.keys.extend(pods.cloned());
+    }
+    let is_default = |class: Option<&Class>| class.is_some_and(class::is_default);
     if is_default(before) || is_default(after) {
         // Claims that name no class may be given this one.
         wakes.keys.extend(cluster.unbound_by_class.of(&Key::class("")).cloned());
     }
-    let claims = wakes.keys.clone();
-    wakes.keys.extend(claims.iter().flat_map(|claim| cluster.pods_by_claim.of(claim)).cloned());
 }

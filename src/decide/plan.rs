@@ -1,9 +1,10 @@
 //! What a decision consists of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::cluster::{Assumption, Key, Object};
+use crate::decide::binder::hints::refusal::Refusal;
 use crate::decide::plugin::{self, Call, Plugin};
 use crate::decide::{Event, Reason, Write};
 use crate::objects::translation::{self, Drivers};
@@ -79,8 +80,8 @@ pub enum Action {
     Assume(Key, Assumption),
     /// Take note that it is not.
     Forget(Key),
-    /// Leave the pod alone until something changes that may help it.
-    Park(Key),
+    /// Leave the pod alone until something changes that may help it; what refuses it tells what that may be.
+    Park(Key, BTreeSet<Refusal>),
     /// Ask the API server for an object, then decide again with the answer. Only other reads come after it.
     Read(Key),
     /// Take note that the operation has failed: it may begin again after a pause.
@@ -161,7 +162,7 @@ impl Plan {
             | Action::Start(_)
             | Action::Assume(..)
             | Action::Forget(_)
-            | Action::Park(_)
+            | Action::Park(..)
             | Action::Read(_) => None,
         })
     }

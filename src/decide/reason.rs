@@ -331,19 +331,6 @@ impl Reason {
         )
     }
 
-    /// Whether it is why a pod is on no node yet.
-    #[must_use]
-    pub fn is_pod_waiting(&self) -> bool {
-        let Reason::Pod(reason) = self else { return false };
-        !matches!(
-            reason,
-            PodReason::NotPending { .. }
-                | PodReason::Gated { .. }
-                | PodReason::BindingVolumes { .. }
-                | PodReason::Placed { .. }
-        )
-    }
-
     /// The reason's code, from a closed list.
     #[must_use]
     pub fn code(&self) -> &'static str {

@@ -34,7 +34,7 @@ pub fn run(record: &Record) -> String {
         match op(step) {
             "assume" => {
                 let object = cache.named(step);
-                let done = cache.cluster.reserve(object).map_err(|error| error.to_string());
+                let done = cache.cluster.reserve(object).map(drop).map_err(|error| error.to_string());
                 story.line(format_args!("assume {} -> {done:?}", text(step, "object")));
                 check_assume(record, step, done.as_ref().err());
                 if record.differs.is_some() {

@@ -123,7 +123,7 @@ impl Run {
                 Action::Read(key) => return Err(Stop::Read(key)),
                 Action::Ask(call) => return Err(Stop::Ask(call)),
                 Action::Emit(_) | Action::Enqueue(_) | Action::Offer(_) | Action::BackOff => {}
-                Action::Assume(..) | Action::Forget(_) | Action::Park(_) => panic!("no pod is placed here"),
+                Action::Assume(..) | Action::Forget(_) | Action::Park(..) => panic!("no pod is placed here"),
             }
         }
         Ok(())

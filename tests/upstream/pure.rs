@@ -177,7 +177,7 @@ impl World {
                     next.answer = Some((call, answer));
                 }
                 Action::Enqueue(_) | Action::Offer(_) | Action::BackOff => {}
-                Action::Assume(..) | Action::Forget(_) | Action::Park(_) => panic!("no pod is placed here"),
+                Action::Assume(..) | Action::Forget(_) | Action::Park(..) => panic!("no pod is placed here"),
             }
         }
         next

@@ -4,6 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, from_value, json};
 
 use super::*;
+use crate::cluster::Wakes;
 use crate::objects::{Class, CsiDriver, Node, Volume};
 
 fn object<T>(value: Value) -> Object
@@ -86,6 +87,12 @@ fn promised(cluster: &Cluster, report: &str) -> i64 {
     sum.value() >> 30
 }
 
+/// Whether there is more of the report for others.
+fn is_relieved(wakes: Wakes) -> bool {
+    let change = wakes.change.expect("something has changed");
+    change.relieved.contains(&report("r1", "n1", 0, 0).key())
+}
+
 #[test]
 fn a_claim_is_promised_its_size_from_the_choice_of_a_node_to_the_next_report() {
     let mut cluster = world();
@@ -97,15 +104,16 @@ fn a_claim_is_promised_its_size_from_the_choice_of_a_node_to_the_next_report() {
     cluster.show(bound("c", "n1", 60));
     assert_eq!(promised(&cluster, "r1"), 60, "nobody has reported since");
     let wakes = cluster.show(report("r1", "n1", 40, 30));
-    assert!(wakes.may_help_pods);
+    assert!(!is_relieved(wakes), "it has fallen by all that was promised");
     assert_eq!(promised(&cluster, "r1"), 0);
 }
 
 #[rstest]
-#[case::is_chosen_no_longer(&[], |cluster: &mut Cluster| cluster.show(object::<Claim>(claim("c", None, 60))).may_help_pods)]
-#[case::claim_goes(&[], |cluster: &mut Cluster| cluster.gone(&key(&selected("c", "n1", 60))).may_help_pods)]
-#[case::takes_a_volume_by_hand(&[], |cluster: &mut Cluster| cluster.show(volume("c", 20, false)).may_help_pods)]
-#[case::volume_goes(&[volume("c", 20, true)], |cluster: &mut Cluster| cluster.gone(&Key::volume("of-c")).may_help_pods)]
+#[case::is_chosen_no_longer(&[], |cluster: &mut Cluster| is_relieved(cluster.show(object::<Claim>(claim("c", None, 60)))))]
+#[case::claim_goes(&[], |cluster: &mut Cluster| is_relieved(cluster.gone(&key(&selected("c", "n1", 60)))))]
+#[case::takes_a_volume_by_hand(&[], |cluster: &mut Cluster| is_relieved(cluster.show(volume("c", 20, false))))]
+#[case::volume_goes(&[volume("c", 20, true)], |cluster: &mut Cluster| is_relieved(cluster.gone(&Key::volume("of-c"))))]
+#[case::is_reported_and_more_is_free(&[volume("c", 20, true)], |cluster: &mut Cluster| is_relieved(cluster.show(report("r1", "n1", 90, 30))))]
 fn a_promise_that_comes_to_nothing_makes_room(
     #[case] before: &[Object],
     #[case] ends: fn(&mut Cluster) -> bool,

@@ -76,6 +76,13 @@ impl<'a> Wanted<'a> {
         self.attachments.fit(cluster, node).map_err(one)
     }
 
+    /// Whether the node would do but for a claim that another pod has, which is no fault of a node.
+    #[must_use]
+    pub fn may_fit(&self, cluster: &Cluster, node: &Node) -> bool {
+        let unfit = self.fits(cluster, node).err().unwrap_or_default();
+        unfit.iter().all(|unfit| matches!(unfit, Unfit::ClaimInUse { .. }))
+    }
+
     fn tolerations(&self) -> &[Toleration] {
         self.pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default()
     }

@@ -4,14 +4,16 @@
 //! a pod that is queued in vain costs a decision, one that is not queued waits for ever.Answers to the queueing hints of upstream's `VolumeBinding`
 //! plugin (`isSchedulableAfter…Change`).
 
+pub mod news;
+pub mod refusal;
+
 use std::sync::Arc;
 
 use thiserror::Error;
 
 use crate::cluster::{Cluster, Key, Kind, Object};
-use crate::objects::quantity::Amount;
 use crate::objects::{
-    Capacity, CsiDriver, CsiNode, Pod, annotation, annotations, claim, name, namespace, pod,
+    CsiDriver, CsiNode, Pod, annotation, annotations, capacity, claim, name, namespace, pod,
 };
 
 /// What a change means for a pod.
@@ -104,13 +106,6 @@ pub fn is_schedulable_after_class_change(before: Option<&Object>, after: &Object
     Ok(Hint::queue_if(before.is_none_or(allows_others)))
 }
 
-/// The size that a volume may have at most there; `None` where none can be made.
-#[must_use]
-pub fn volume_limit(capacity: &Capacity) -> Option<Amount> {
-    let limit = capacity.maximum_volume_size.as_ref().or(capacity.capacity.as_ref())?;
-    Amount::parse(&limit.0)
-}
-
 /// After a report of a capacity has appeared or changed: larger volumes may fit, or more of them. Unlike upstream,
 /// which compares each claim alone with the limit of one volume, the whole counts too; and a report may have been
 /// deleted and made anew unseen, for another class or other nodes.
@@ -123,16 +118,19 @@ pub fn is_schedulable_after_capacity_change(
 ) -> Result<Hint, WrongKind> {
     let (before, after) = both_of_kind(Kind::Capacity, before, after, Object::as_capacity)?;
     let Some(before) = before else { return Ok(Hint::Queue) };
-    let whole = |report: &Capacity| report.capacity.as_ref().and_then(|whole| Amount::parse(&whole.0));
     let is_other =
         before.storage_class_name != after.storage_class_name || before.node_topology != after.node_topology;
     // Nothing is less than zero: a report that says nothing now is no reason to hope.
-    let grows = volume_limit(after) > volume_limit(before) || whole(after) > whole(before);
+    let grows = capacity::largest(after) > capacity::largest(before)
+        || capacity::whole(after) > capacity::whole(before);
     Ok(Hint::queue_if(is_other || grows))
 }
 
-fn tracks(driver: &CsiDriver) -> bool {
-    driver.spec.storage_capacity == Some(true)
+/// Whether a driver that reported its capacity does so no longer; one that is gone does not.
+#[must_use]
+pub fn stops_tracking(before: Option<&CsiDriver>, after: Option<&CsiDriver>) -> bool {
+    let tracks = |driver: &CsiDriver| driver.spec.storage_capacity == Some(true);
+    before.is_some_and(tracks) && !after.is_some_and(tracks)
 }
 
 /// After a `CSIDriver` has changed: one that no longer reports its capacity counts as having enough. Upstream looks
@@ -148,8 +146,9 @@ pub fn is_schedulable_after_csi_driver_change(
     after: &Object,
 ) -> Result<Hint, WrongKind> {
     let (before, after) = both_of_kind(Kind::CsiDriver, before, after, Object::as_csi_driver)?;
-    let stops = before.is_some_and(tracks) && !tracks(after);
-    Ok(Hint::queue_if(stops && needs_driver(cluster, pod, name(&after.metadata))))
+    Ok(Hint::queue_if(
+        stops_tracking(before, Some(after)) && needs_driver(cluster, pod, name(&after.metadata)),
+    ))
 }
 
 /// Whether the driver serves a volume that stands in the pod, or is to make one for a claim of it.
@@ -168,7 +167,7 @@ fn needs_driver(cluster: &Cluster, pod: &Pod, driver: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::{Claim, Class};
+    use crate::objects::{Capacity, Claim, Class};
     use rstest::rstest;
     use serde_json::{Value, from_value, json};
 

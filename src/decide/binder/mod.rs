@@ -57,12 +57,6 @@ impl Pods {
     }
 }
 
-/// Whether the pod may only be where other pods are, so that one that comes to a node may help it.
-#[must_use]
-pub fn follows_others(pod: &Pod) -> bool {
-    terms::near(pod).next().is_some()
-}
-
 /// Decides about a pod.
 #[must_use]
 pub fn schedule(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) -> Plan {

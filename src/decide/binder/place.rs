@@ -3,13 +3,14 @@
 //! Answers to upstream's scheduling cycle: `PreFilter`, `Filter`, `Score`, `Reserve` and the writes of `PreBind`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::affinity::Near;
 use super::claims::{self, PodClaims};
 use super::find::{self, PodSearch};
 use super::fit::Wanted;
+use super::hints::refusal::{self, Refusal};
 use super::unfit::Unfit;
 use super::{beyond, check, prefer, reserve};
 use crate::cluster::{Assumption, Cluster, Key, Object, PodVolumes};
@@ -36,6 +37,11 @@ impl Survey<'_> {
             why: unfit.why().into_owned(),
             fix: self.fix(cluster, node, unfit),
         })
+    }
+
+    /// What has to change before the pod is looked at again.
+    fn refusals(&self) -> BTreeSet<Refusal> {
+        refusal::of(self.unfit.iter().map(|(_, unfit)| unfit), &self.claims)
     }
 
     fn fix(&self, cluster: &Cluster, node: &Node, unfit: &Unfit) -> Option<String> {
@@ -177,15 +183,15 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     if nodes == 0 {
         let reason = Reason::Pod(PodReason::NoNodes { pod: key.clone() });
         let message = reason.to_string();
-        return unschedulable(key, pod, reason, message);
+        return refused(key, pod, reason, message, BTreeSet::new());
     }
     let wanted = Wanted::of(cluster, key, pod);
     let survey = match survey(cluster, settings, key, &wanted) {
         Ok(survey) => survey,
         Err(reason) => {
             let message = format!("0/{nodes} nodes are available: {reason}.");
-            // No node is at fault: what cures this is a change of the claim or its class, which wakes the pod.
-            return refused(key, pod, reason, message);
+            // No node is at fault: what cures this is a change of the claim or its class, which wakes the pod by key.
+            return refused(key, pod, reason, message, BTreeSet::new());
         }
     };
     if let Some((node, volumes)) = prefer::best(cluster, key, pod, &survey.fitting) {
@@ -202,7 +208,7 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     // One of the nodes stands for all; `explain` has the others.
     let first = survey.reasons(cluster, key).next();
     let reason = first.unwrap_or(PodReason::NoNodes { pod: key.clone() });
-    unschedulable(key, pod, Reason::Pod(reason), message)
+    refused(key, pod, Reason::Pod(reason), message, survey.refusals())
 }
 
 /// No node will do, but there are volumes that were reserved for the pod's claims when one would: they hold the pod where it
@@ -229,18 +235,13 @@ pub(super) fn undo<'a>(cluster: &Cluster, key: &Key, claims: impl Iterator<Item 
     Some(plan)
 }
 
-/// No node will do as things are.
-fn unschedulable(key: &Key, pod: &Arc<Pod>, reason: Reason, message: String) -> Plan {
-    let mut plan = refused(key, pod, reason, message);
-    plan.actions.push(Action::Park(key.clone()));
-    plan
-}
-
-fn refused(key: &Key, pod: &Arc<Pod>, reason: Reason, message: String) -> Plan {
+/// No node will do as things are: the pod waits until something changes.
+fn refused(key: &Key, pod: &Arc<Pod>, reason: Reason, message: String, refusals: BTreeSet<Refusal>) -> Plan {
     let mut plan = Plan::nothing(reason);
     let write = Write::SetPodUnschedulable { pod: key.clone(), message: message.clone() };
     plan.write(&Object::Pod(pod.clone()), write);
     plan.emit(Event::warning(key, "FailedScheduling", message));
+    plan.actions.push(Action::Park(key.clone(), refusals));
     plan
 }
 

@@ -216,14 +216,6 @@ fn a_pod_is_not_in_its_own_way() {
     assert_eq!(Rather::of(&cluster, &key, &pod).on(&nodes[0]), 0);
 }
 
-#[test]
-fn only_pods_with_affinity_follow_others() {
-    let follows = |says: &[Said]| crate::decide::binder::follows_others(&on("", S1, says).pod("p"));
-    assert!(follows(&[near(SCANNED, "zone")]));
-    assert!(!follows(&[away(SCANNED, "zone")]));
-    assert!(!follows(&[rather(1, SCANNED, "zone")]));
-}
-
 const CHINA: &str = "region=China";
 const INDIA: &str = "region=India";
 const AZ1: &str = "az=az1";

@@ -10,6 +10,7 @@ use serde_json::{Value, from_value, json};
 
 use super::*;
 use crate::cluster::Object;
+use crate::decide::binder::hints::news::News;
 use crate::objects::{Class, CsiNode, Volume};
 
 const EBS: &str = "ebs.csi.aws.com";
@@ -219,7 +220,11 @@ fn a_volume_that_is_detached_makes_room() {
         Object::from(from_value::<Node>(node).unwrap())
     };
     let mut cluster = Cluster::new();
-    cluster.show(node("1", &["a", "b"]));
-    assert!(!cluster.show(node("2", &["a", "b", "c"])).may_help_pods);
-    assert!(cluster.show(node("3", &["a", "c"])).may_help_pods);
+    let mut news = |node: Object| {
+        let wakes = cluster.show(node);
+        News::of_change(&cluster, &wakes.change.unwrap())
+    };
+    news(node("1", &["a", "b"]));
+    assert_eq!(news(node("2", &["a", "b", "c"])), []);
+    assert_eq!(news(node("3", &["a", "c"])), [News::Attachments { node: "n".to_owned() }]);
 }
