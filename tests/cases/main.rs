@@ -13,3 +13,4 @@ mod pairs;
 mod reclaim;
 mod reserved;
 mod stage;
+mod troubled;

@@ -1,0 +1,143 @@
+//! Placing pods while writes go wrong, one write in each run, every one in turn: refused, overtaken by another client,
+//! answered into the void, or the last that a process sends (kubernetes/kubernetes#73263, volcano-sh/volcano#4480).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::stage::{
+    Deed, Stage, Trouble, claim, delayed_class, local_class, local_volume, node, pod, volume,
+};
+
+/// More writes than the scene needs; a run in which none of them goes wrong ends the series.
+const MOST: usize = 100;
+
+/// Two nodes with volumes that are there, a class whose volumes are made, and three pods: one that needs both volumes of
+/// a node, one that needs a small one, and one whose volume is made. With `spare` there is one volume more on each node, so
+/// that a reservation which nobody needs would stay.
+fn scene(spare: bool) -> Stage {
+    let stage = Stage::scheduling();
+    stage.create_all([local_class("local"), delayed_class("made"), node("n1", 9), node("n2", 9)]);
+    stage.create_all([
+        local_volume("p1", "local", "5Gi", "n1"),
+        local_volume("p2", "local", "5Gi", "n1"),
+        local_volume("p3", "local", "1Gi", "n2"),
+    ]);
+    if spare {
+        let volumes = [("p4", "n1"), ("p5", "n2"), ("p6", "n2")];
+        stage.create_all(volumes.map(|(name, node)| local_volume(name, "local", "5Gi", node)));
+    }
+    let of = |class: &str, size: &str| serde_json::json!({"storageClassName": class, "resources": {"requests": {"storage": size}}});
+    stage.create_all([
+        claim("c1", &of("local", "5Gi")),
+        claim("c2", &of("local", "5Gi")),
+        claim("c3", &of("local", "1Gi")),
+        claim("c4", &of("made", "1Gi")),
+    ]);
+    stage.create_all([pod("d1", &["c1", "c2"]), pod("d2", &["c3"]), pod("d3", &["c4"])]);
+    stage
+}
+
+/// The node that alone reaches a volume.
+fn node_of(volume: &Value) -> &Value {
+    let terms = &volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
+    &terms[0]["matchExpressions"][0]["values"][0]
+}
+
+/// The claims of a pod.
+fn claims_of(pod: &Value) -> impl Iterator<Item = &Value> {
+    let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+    volumes.map(|volume| &volume["persistentVolumeClaim"]["claimName"]).filter(|claim| !claim.is_null())
+}
+
+/// Every claim and volume that is taken is one of a pair, and the pair is used by a pod where the volume is: no volume
+/// serves two claims, and none stays reserved for a pod that isn't going to use it.
+#[track_caller]
+pub fn sound(stage: &Stage, what: &str) {
+    let mut places: BTreeMap<String, Value> = BTreeMap::new();
+    for pod in stage.all("Pod") {
+        for claim in claims_of(&pod) {
+            places.insert(claim.as_str().expect("a name").to_owned(), pod["spec"]["nodeName"].clone());
+        }
+    }
+    for volume in stage.all("PersistentVolume") {
+        let (reference, name) = (&volume["spec"]["claimRef"], &volume["metadata"]["name"]);
+        if reference.is_null() {
+            assert_eq!(volume["status"]["phase"], "Available", "{what}: {volume}");
+            continue;
+        }
+        let claim = stage.claim(reference["name"].as_str().expect("a name"));
+        assert_eq!(claim["metadata"]["uid"], reference["uid"], "{what}: {volume}");
+        assert_eq!(
+            (&claim["spec"]["volumeName"], &claim["status"]["phase"]),
+            (name, &"Bound".into()),
+            "{what}"
+        );
+        assert_eq!(volume["status"]["phase"], "Bound", "{what}: {volume}");
+        let place = claim["metadata"]["name"].as_str().and_then(|claim| places.get(claim));
+        assert_eq!(place, Some(node_of(&volume)), "{what}: {claim} has {volume}");
+    }
+    for claim in stage.all("PersistentVolumeClaim") {
+        let Some(volume) = claim["spec"]["volumeName"].as_str() else { continue };
+        let volume = stage.volume(volume);
+        assert_eq!(volume["spec"]["claimRef"]["uid"], claim["metadata"]["uid"], "{what}: {claim}");
+    }
+}
+
+/// Every pod has its place.
+#[track_caller]
+pub fn placed(stage: &Stage, what: &str) {
+    for pod in stage.all("Pod") {
+        assert!(pod["spec"]["nodeName"].is_string(), "{what}: {pod}");
+    }
+}
+
+/// Runs the scene with one kind of trouble at each write in turn; returns how many writes there were.
+async fn series(trouble: Trouble, spare: bool) -> usize {
+    for at in 1..MOST {
+        let mut stage = scene(spare);
+        let provisioner = stage.provision(|_| Deed::Make);
+        stage.server.record_calls(true);
+        let happened = stage.run_with(trouble, at).await;
+        let what = format!("{trouble:?} at write {at}");
+        placed(&stage, &what);
+        sound(&stage, &what);
+        let refused: Vec<_> = stage.calls().into_iter().filter(|call| call.code == 409).collect();
+        let injected = usize::from(happened && matches!(trouble, Trouble::Refused | Trouble::Overtaken));
+        assert!(refused.len() <= injected, "{what}: in its own way: {refused:?}");
+        let counts = stage.stop().await.counts;
+        assert!(counts.conflicts <= injected as u64, "{what}: {counts:?}");
+        provisioner.abort();
+        if !happened {
+            assert_eq!((refused.len(), counts.failures), (0, 0), "nothing went wrong: {counts:?}");
+            return at - 1;
+        }
+    }
+    panic!("more than {MOST} writes");
+}
+
+/// The writes of the scene: each of three local volumes is reserved, and gets its phase; each of four claims is bound and
+/// gets its status; the claim whose volume is made gets its provisioner and its node, and that volume its phase; three
+/// pods are placed.
+const WRITES: usize = 3 * 2 + 4 * 2 + 3 + 3;
+
+macro_rules! series {
+    ($($name:ident: $trouble:ident;)*) => {$(
+        #[tokio::test(start_paused = true)]
+        async fn $name() {
+            for spare in [false, true] {
+                let writes = series(Trouble::$trouble, spare).await;
+                assert!(writes >= WRITES, "{writes} writes");
+            }
+        }
+    )*};
+}
+
+series! {
+    b3_every_write_may_be_refused: Refused;
+    b3_every_write_may_be_overtaken: Overtaken;
+    b3_every_answer_may_be_lost: Lost;
+    b3_the_process_may_die_before_every_write: KilledBefore;
+    b3_the_process_may_die_after_every_write: KilledAfter;
+}
