@@ -4,13 +4,15 @@
 //! what they would get there. It decides nothing that [`crate::decide::binder`] does not. Answers to the extension points
 //! of upstream's plugin `VolumeBinding`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::{Cluster, Key, OutOfSync, PodVolumes};
 use crate::decide::Settings;
 use crate::decide::binder::capacity::Debits;
 use crate::decide::binder::claims::{self, PodClaims, Unsorted};
+use crate::decide::binder::eligible;
 use crate::decide::binder::find::PodSearch;
+use crate::decide::binder::score::{Shape, StorageResources};
 use crate::objects::{Node, Pod, name, namespace};
 
 /// What a status means to the framework.
@@ -119,6 +121,20 @@ impl Cycle {
             }
         }
         statuses
+    }
+
+    /// The nodes that the volumes of the pod's bound claims leave, by their names; `None` for all of them. Looking at these
+    /// alone saves time, and is what older schedulers do.
+    #[must_use]
+    pub fn eligible_nodes(&self, cluster: &Cluster) -> Option<BTreeSet<String>> {
+        eligible::nodes(cluster, self.claims.bound.iter().map(|(_, claim)| &**claim))
+    }
+
+    /// The score of a node, from 0 to 100: by how full the storage of each class would be. A node that did not pass the
+    /// filter has 0.
+    #[must_use]
+    pub fn score(&self, shape: &Shape, node: &str) -> u64 {
+        self.by_node.get(node).map_or(0, |volumes| shape.score(&StorageResources::of(volumes)))
     }
 
     /// What the claims get on a node that passed the filter.

@@ -115,6 +115,8 @@ pub fn find_again(record: &Record) -> String {
     let found = search(&cluster);
     let reasons: Vec<String> = part(&record.want, "reasonsSorted").expect("asserted");
     assert_eq!((found.conflicts.len(), reasons.len()), (0, 0));
+    assert_eq!(part(&record.want, "fail"), Some(false), "fail");
+    assert_eq!(part(&record.want, "allBound"), Some(false), "allBound");
     story.volumes(&found.volumes);
     let node_name = name(&node.metadata);
     assert_eq!(binder::assume(&mut cluster, &pod, node_name, &found.volumes), Ok(false), "allBound");

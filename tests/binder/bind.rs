@@ -146,6 +146,7 @@ fn nothing_reserved(record: &Record, mut story: Story) -> String {
     let refused = Cycle::default().pre_bind("node1").map(|_| ());
     assert!(refused.is_err());
     assert_eq!(part(&record.want, "fail"), Some(true), "fail");
+    assert_ne!(part(&record.want, "allBound"), Some(true), "allBound");
     story.line(format_args!("-> nothing was reserved: {refused:?}"));
     story.text()
 }

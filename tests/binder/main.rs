@@ -6,9 +6,11 @@
 mod assume;
 mod bind;
 mod cache;
+mod eligible;
 mod find;
 mod plugin;
 mod record;
+mod score;
 mod state;
 mod story;
 
@@ -23,7 +25,7 @@ use record::Record;
 type Run = fn(&Record) -> String;
 
 /// The operations, by their name in the records.
-const OPERATIONS: [(&str, Run); 10] = [
+const OPERATIONS: [(&str, Run); 12] = [
     ("assumeCacheTrace", cache::run),
     ("assumePodVolumes", assume::assume),
     ("assumeThenRevert", assume::revert),
@@ -32,8 +34,10 @@ const OPERATIONS: [(&str, Run); 10] = [
     ("checkBindings", bind::check),
     ("findAssumeFind", assume::find_again),
     ("findPodVolumes", find::run),
+    ("getEligibleNodes", eligible::nodes),
     ("plugin", plugin::run),
     ("preBindPreFlight", plugin::pre_flight),
+    ("score", score::score),
 ];
 
 fn main() {

@@ -1,6 +1,6 @@
 //! `plugin` and `preBindPreFlight`: one pod through a scheduling cycle.
 
-use pvbind::binder::{Code, Cycle, Status};
+use pvbind::binder::{Cluster, Code, Cycle, Point, Shape, Status};
 use pvbind::objects::{Node, Pod, name};
 use serde_json::{Value, json};
 
@@ -29,6 +29,7 @@ pub fn run(record: &Record) -> String {
     story.line(format_args!("PreFilter -> {status}"));
     compare(record, "preFilterStatus", &status);
     let Ok(mut cycle) = cycle else { return story.text() };
+    check_eligible(record, &cycle, &cluster);
     let statuses = cycle.filter(&cluster, &settings, &pod, &nodes);
     let statuses: Vec<Value> = statuses.iter().map(|status| recorded(status.as_ref().err())).collect();
     for (node, status) in nodes.iter().zip(&statuses) {
@@ -49,7 +50,52 @@ pub fn run(record: &Record) -> String {
             assert_eq!(found, wanted, "podVolumesByNode of {node}");
         }
     }
+    check_scores(record, &cycle, &nodes, &mut story);
     story.text()
+}
+
+/// The newer source looks at every node; the others at those that the bound volumes leave.
+fn check_eligible(record: &Record, cycle: &Cycle, cluster: &Cluster) {
+    let recorded = &record.want["preFilterResult"];
+    if record.is_behaviour() {
+        assert!(recorded.is_null(), "preFilterResult");
+        return;
+    }
+    let eligible = cycle.eligible_nodes(cluster).map(|names| json!({ "nodeNames": names }));
+    assert_eq!(eligible.unwrap_or_default(), *recorded, "preFilterResult");
+}
+
+/// The shape by which nodes are scored, if they are.
+fn shape(record: &Record) -> Option<Shape> {
+    let features = record.config["features"].as_object().expect("features");
+    let scores = features.iter().any(|(name, on)| {
+        ["enableStorageCapacityScoring", "enableVolumeCapacityPriority"].contains(&name.as_str())
+            && *on == true
+    });
+    let points = record.config["args"]["shape"].as_array().into_iter().flatten().map(|point| {
+        let field = |name: &str| point[name].as_u64().and_then(|n| u8::try_from(n).ok()).expect("a number");
+        Point { utilization: field("utilization"), score: field("score") }
+    });
+    scores.then(|| Shape::configured(&points.collect::<Vec<_>>()).expect("a shape"))
+}
+
+/// Without a shape, scoring is skipped; an older source says that every node has 0 then.
+fn check_scores(record: &Record, cycle: &Cycle, nodes: &[Node], story: &mut Story) {
+    let Some(shape) = shape(record) else {
+        if record.is_behaviour() {
+            assert_eq!(record.got["preScoreStatus"]["code"], "Skip", "preScoreStatus");
+            assert!(record.got["scores"].is_null(), "scores");
+        } else {
+            assert_eq!(record.want["scores"], json!(vec![0; nodes.len()]), "scores");
+        }
+        return;
+    };
+    let scores: Vec<u64> = nodes.iter().map(|node| cycle.score(&shape, name(&node.metadata))).collect();
+    story.line(format_args!("Score -> {scores:?}"));
+    if record.is_behaviour() {
+        assert!(record.got["preScoreStatus"].is_null(), "preScoreStatus");
+    }
+    compare(record, "scores", &json!(scores));
 }
 
 /// Compares what is asserted, and what the behaviour did.

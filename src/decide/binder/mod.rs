@@ -10,6 +10,7 @@ pub mod affinity;
 pub mod capacity;
 pub mod check;
 pub mod claims;
+pub mod eligible;
 pub mod find;
 pub mod fit;
 pub mod place;
