@@ -16,10 +16,10 @@ use super::execute::Outcome;
 use super::metrics::Metrics;
 use super::operations::{Operations, Start};
 use super::queue::{Queue, Turn};
-use crate::cluster::{Cluster, Key, Kind, Object, Wakes};
+use crate::cluster::{Binding, Cluster, Key, Kind, Object, Wakes};
 use crate::decide::controller::{self, operation};
 use crate::decide::{self, Action, Event, Operation, Plan, Reads, Reason, Settings, binder};
-use crate::objects::volume;
+use crate::objects::{pod, volume};
 
 /// Whose decisions are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +105,8 @@ pub struct Decider {
     operations: Operations,
     reads: BTreeMap<Key, Reads>,
     parked: BTreeSet<Key>,
+    /// The claims that wait for one of their pods to be decided about.
+    held: BTreeSet<Key>,
     deadlines: Deadlines,
     /// Jobs that begin when another one has ended, by the number of that one.
     followers: BTreeMap<u64, Job>,
@@ -132,6 +134,7 @@ impl Decider {
             operations: Operations::default(),
             reads: BTreeMap::new(),
             parked: BTreeSet::new(),
+            held: BTreeSet::new(),
             deadlines: Deadlines::default(),
             followers: BTreeMap::new(),
             offered: BTreeMap::new(),
@@ -206,6 +209,7 @@ impl Decider {
         self.metrics.see(&self.cluster, key);
         self.reasons.remove(key);
         self.parked.remove(key);
+        self.held.remove(key);
         self.deadlines.end(key);
         self.queue.succeeded(key);
         self.wake(wakes);
@@ -289,6 +293,10 @@ impl Decider {
                 self.blocked.entry(busy).or_default().insert(key);
                 continue;
             }
+            if self.waits_for_pod(&key) {
+                self.held.insert(key);
+                continue;
+            }
             if let Some(job) = self.turn(&key, now) {
                 return Some(job);
             }
@@ -306,6 +314,24 @@ impl Decider {
         [Some(key.clone()), claim].into_iter().flatten().find(|key| self.busy.contains_key(key))
     }
 
+    /// Whether the claim is not to be bound before one of its pods has been decided about.
+    fn waits_for_pod(&self, claim: &Key) -> bool {
+        let pods = self.roles.scheduler.as_ref();
+        claim.kind() == Kind::Claim
+            && pods.is_some_and(|pods| binder::together::waits(&self.cluster, pods, claim))
+    }
+
+    /// Has the claims looked at that waited for a pod to be decided about.
+    fn let_claims_go(&mut self, pod: &Key) {
+        let claims = self.cluster.pod(pod).into_iter().flat_map(|found| pod::claims(found));
+        let claims = claims.map(|used| Key::claim(pod.namespace(), &used.claim));
+        let held: Vec<Key> = claims.filter(|claim| self.held.contains(claim)).collect();
+        for claim in held {
+            self.held.remove(&claim);
+            self.enqueue(&claim);
+        }
+    }
+
     /// Decides about one key.
     pub fn turn(&mut self, key: &Key, now: Instant) -> Option<Job> {
         self.counts.syncs += 1;
@@ -315,6 +341,7 @@ impl Decider {
             _ => decide::sync(&self.cluster, &self.settings, key, &reads),
         };
         let job = self.accept(key, plan, None, now);
+        self.let_claims_go(key);
         self.offer_again(key);
         job
     }
@@ -342,7 +369,8 @@ impl Decider {
         if let Some(running) = &mut operation {
             running.failed |= plan.actions.contains(&Action::BackOff);
         }
-        let targets: BTreeSet<Key> = plan.writes().map(|write| write.target().clone()).collect();
+        let mut targets: BTreeSet<Key> = plan.writes().map(|write| write.target().clone()).collect();
+        targets.extend(reserved(&plan.actions));
         let ahead = match self.ahead(&targets, operation.as_ref()) {
             Ahead::Nothing => None,
             Ahead::Job(id) => Some(id),
@@ -645,6 +673,15 @@ impl Decider {
         }
         self.follow_up(after, now)
     }
+}
+
+/// The volumes that a pod is to have, also those that are reserved for it already: until all are, no claim is bound to one.
+fn reserved(actions: &[Action]) -> impl Iterator<Item = Key> {
+    let assumptions = actions.iter().filter_map(|action| match action {
+        Action::Assume(_, assumption) => Some(assumption),
+        _ => None,
+    });
+    assumptions.flat_map(|assumption| assumption.volumes.bindings.iter().map(Binding::volume_key))
 }
 
 /// What has to be done in order, and what may only be done when all of that is.

@@ -14,3 +14,4 @@ mod reclaim;
 mod reserved;
 mod stage;
 mod troubled;
+mod undone;

@@ -218,6 +218,16 @@ impl Stage {
         assert_eq!(code, 200, "{answer}");
     }
 
+    /// As a controller that is another process: binds the claim to the volume that is reserved for it.
+    #[track_caller]
+    pub fn bind_by_hand(&self, claim: &str, volume: &str) {
+        self.patch_status("PersistentVolume", volume, &json!({"phase": "Bound"}));
+        let bound = json!({"pv.kubernetes.io/bind-completed": "yes"});
+        let patch = json!({"metadata": {"annotations": bound}, "spec": {"volumeName": volume}});
+        self.patch("PersistentVolumeClaim", claim, &patch);
+        self.patch_status("PersistentVolumeClaim", claim, &json!({"phase": "Bound"}));
+    }
+
     #[track_caller]
     pub fn delete(&self, kind: &str, name: &str) {
         // Nobody here plays the kubelet, which lets a pod go after its grace period.

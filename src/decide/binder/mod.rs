@@ -16,7 +16,10 @@ pub mod fit;
 pub mod place;
 pub mod reserve;
 pub mod score;
+pub mod together;
 pub mod unfit;
+
+use k8s_openapi::api::core::v1::PodSchedulingGate;
 
 use crate::cluster::{Cluster, Key};
 use crate::decide::reason::PodReason;
@@ -50,19 +53,28 @@ pub fn follows_others(pod: &Pod) -> bool {
     !affinity::terms(pod).is_empty()
 }
 
+/// Whether the pod is yet to be placed.
+fn is_pending(pod: &Pod) -> bool {
+    pod::node_name(pod).is_empty() && !pod::is_finished(pod) && !is_deleting(&pod.metadata)
+}
+
+/// What keeps the pod from being scheduled until somebody takes it away.
+fn gates(pod: &Pod) -> &[PodSchedulingGate] {
+    pod.spec.as_ref().and_then(|s| s.scheduling_gates.as_deref()).unwrap_or_default()
+}
+
 /// Decides about a pod.
 #[must_use]
 pub fn schedule(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) -> Plan {
     let Some(pod) = cluster.pod(key) else { return Plan::nothing(Reason::Gone) };
-    let pending = pod::node_name(pod).is_empty() && !pod::is_finished(pod) && !is_deleting(&pod.metadata);
-    if !pending || !pods.include(pod) {
+    if !is_pending(pod) || !pods.include(pod) {
         let mut plan = Plan::nothing(Reason::Pod(PodReason::NotPending { pod: key.clone() }));
         if cluster.assumption(key).is_some() {
             plan.actions.push(Action::Forget(key.clone()));
         }
         return plan;
     }
-    let gates = pod.spec.as_ref().and_then(|s| s.scheduling_gates.as_deref()).unwrap_or_default();
+    let gates = gates(pod);
     if !gates.is_empty() {
         let gates = gates.iter().map(|gate| gate.name.clone()).collect();
         return Plan::nothing(Reason::Pod(PodReason::Gated { pod: key.clone(), gates }));

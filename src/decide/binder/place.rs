@@ -184,6 +184,10 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     let survey = match survey(cluster, settings, key, &wanted) {
         Ok(survey) => survey,
         Err(reason) => {
+            let delayed = claims::delayed(cluster, key, pod);
+            if let Some(plan) = undo(cluster, key, delayed.iter()) {
+                return plan;
+            }
             let message = format!("0/{nodes} nodes are available: {reason}.");
             // No node is at fault: what cures this is a change of the claim or its class, which wakes the pod.
             return refused(key, pod, reason, message);
@@ -193,7 +197,7 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     if let Some((node, volumes)) = best {
         return take(key, pod, node, volumes);
     }
-    if let Some(plan) = undo(cluster, key, &survey) {
+    if let Some(plan) = undo(cluster, key, survey.claims.delayed.iter().map(|(claim, _)| claim)) {
         return plan;
     }
     let message = format!("0/{nodes} nodes are available: {}.", survey.histogram());
@@ -203,17 +207,16 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     unschedulable(key, pod, Reason::Pod(reason), message)
 }
 
-/// No node will do, but there are volumes that were reserved for the pod's claims when one would: they hold the pod where it
-/// can no longer be. They are given back, unless they are being bound for another pod that shares the claim, and the pod is
-/// looked at again.
-fn undo(cluster: &Cluster, key: &Key, survey: &Survey) -> Option<Plan> {
+/// No node will do, but something was reserved for the pod's claims when one would: volumes that hold the pod where it can no
+/// longer be, or a node that is gone. It is given back, unless it is being bound for another pod that shares the claim, and
+/// the pod is looked at again.
+fn undo<'a>(cluster: &Cluster, key: &Key, claims: impl Iterator<Item = &'a Key>) -> Option<Plan> {
     let in_use = |volume: &Key| {
         let assumed = cluster.assumptions().flat_map(|(_, assumption)| &assumption.volumes.bindings);
         assumed.into_iter().any(|binding| binding.volume_key() == *volume)
     };
-    let claims = survey.claims.delayed.iter();
     let writes: Vec<_> = claims
-        .flat_map(|(claim, _)| reserve::undo(cluster, claim))
+        .flat_map(|claim| reserve::undo(cluster, claim).chain(reserve::unselect(cluster, claim)))
         .filter(|(_, write)| !in_use(write.target()))
         .collect();
     if writes.is_empty() {
