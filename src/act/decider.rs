@@ -303,15 +303,21 @@ impl Decider {
         }
     }
 
-    /// The object whose job has to end before this key is decided about: its own, and for a volume its claim's. A
-    /// volume is taken from a claim for good, so that rests on what the claim is, never on what is assumed of it.
+    /// The object whose job has to end before this key is decided about: its own; for a volume its claim's; for a pod those of
+    /// its claims and their volumes. A volume is taken from a claim for good, and a pod is on its node for good, so both
+    /// rest on what the claim is, never on what is assumed of it.
     fn waits_for(&self, key: &Key) -> Option<Key> {
-        let reference = self.cluster.volume(key).and_then(|volume| volume::claim_ref(volume));
-        let claim = reference.map(|reference| {
+        let mut rests_on = vec![key.clone()];
+        if let Some(reference) = self.cluster.volume(key).and_then(|volume| volume::claim_ref(volume)) {
             let (namespace, name) = volume::referred(reference);
-            Key::claim(namespace, name)
-        });
-        [Some(key.clone()), claim].into_iter().flatten().find(|key| self.busy.contains_key(key))
+            rests_on.push(Key::claim(namespace, name));
+        }
+        for used in self.cluster.pod(key).into_iter().flat_map(|found| pod::claims(found)) {
+            let claim = Key::claim(key.namespace(), &used.claim);
+            rests_on.extend(self.cluster.volumes_for(&claim).map(|(volume, _)| volume.clone()));
+            rests_on.push(claim);
+        }
+        rests_on.into_iter().find(|key| self.busy.contains_key(key))
     }
 
     /// Whether the claim is not to be bound before one of its pods has been decided about.

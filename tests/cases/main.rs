@@ -6,12 +6,15 @@
 //! jumps. Never looks inside: only at what the API server holds, what it was asked, and which events it was given.
 
 mod classes;
+mod growing;
 mod lost;
 mod migration;
 mod offline;
 mod pairs;
+mod placing;
 mod reclaim;
 mod reserved;
+mod sharing;
 mod stage;
 mod troubled;
 mod undone;

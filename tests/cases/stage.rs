@@ -94,6 +94,14 @@ impl ByHand {
         let (code, answer) = self.try_patch(kind, name, patch);
         assert_eq!(code, 200, "{answer}");
     }
+
+    #[track_caller]
+    pub fn delete(&self, kind: &str, name: &str) {
+        // Nobody here plays the kubelet, which lets a pod go after its grace period.
+        let now = json!({"gracePeriodSeconds": 0});
+        let (code, answer) = self.request("DELETE", &path(kind, name), "application/json", &now);
+        assert_eq!(code, 200, "{answer}");
+    }
 }
 
 impl Stage {
@@ -230,9 +238,6 @@ impl Stage {
 
     #[track_caller]
     pub fn delete(&self, kind: &str, name: &str) {
-        // Nobody here plays the kubelet, which lets a pod go after its grace period.
-        let now = json!({"gracePeriodSeconds": 0});
-        let (code, answer) = self.request("DELETE", &path(kind, name), "application/json", &now);
-        assert_eq!(code, 200, "{answer}");
+        self.by_hand.delete(kind, name);
     }
 }

@@ -4,38 +4,47 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::stage::{
-    Deed, Stage, Trouble, claim, delayed_class, local_class, local_volume, node, pod, volume,
+    Deed, Stage, Trouble, claim, class, delayed_class, local_class, local_volume, node, pod, volume,
 };
 
 /// More writes than the scene needs; a run in which none of them goes wrong ends the series.
 const MOST: usize = 100;
 
-/// Two nodes with volumes that are there, a class whose volumes are made, and three pods: one that needs both volumes of
-/// a node, one that needs a small one, and one whose volume is made. With `spare` there is one volume more on each node, so
-/// that a reservation which nobody needs would stay.
+/// Two nodes with volumes that are there, a class whose volumes are made, and pods: one that needs both volumes of a node
+/// and another one that shares one of its claims, one that needs a small volume, one whose volume is made, and one whose
+/// claim does not wait for it. With `spare` there are more volumes, so that a reservation which nobody needs would stay;
+/// without, each volume is needed, and the small one is where its pod has to be.
 fn scene(spare: bool) -> Stage {
     let stage = Stage::scheduling();
-    stage.create_all([local_class("local"), delayed_class("made"), node("n1", 9), node("n2", 9)]);
+    stage.create_all([local_class("local"), delayed_class("made"), class("now", false)]);
+    stage.create_all([node("n1", 9), node("n2", 9)]);
     stage.create_all([
         local_volume("p1", "local", "5Gi", "n1"),
         local_volume("p2", "local", "5Gi", "n1"),
         local_volume("p3", "local", "1Gi", "n2"),
+        local_volume("p7", "now", "1Gi", "n2"),
     ]);
     if spare {
-        let volumes = [("p4", "n1"), ("p5", "n2"), ("p6", "n2")];
+        let volumes = [("p4", "n1"), ("p5", "n2"), ("p6", "n2"), ("p8", "n2")];
         stage.create_all(volumes.map(|(name, node)| local_volume(name, "local", "5Gi", node)));
     }
-    let of = |class: &str, size: &str| serde_json::json!({"storageClassName": class, "resources": {"requests": {"storage": size}}});
+    let of = |class: &str, size: &str| json!({"storageClassName": class, "resources": {"requests": {"storage": size}}});
     stage.create_all([
         claim("c1", &of("local", "5Gi")),
         claim("c2", &of("local", "5Gi")),
         claim("c3", &of("local", "1Gi")),
         claim("c4", &of("made", "1Gi")),
+        claim("c5", &of("now", "1Gi")),
     ]);
-    stage.create_all([pod("d1", &["c1", "c2"]), pod("d2", &["c3"]), pod("d3", &["c4"])]);
+    let mut small = pod("d2", &["c3"]);
+    if !spare {
+        small["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "n2"});
+    }
+    stage.create_all([pod("d1", &["c1", "c2"]), small, pod("d3", &["c4"])]);
+    stage.create_all([pod("d4", &["c1"]), pod("d5", &["c5"])]);
     stage
 }
 
@@ -117,10 +126,10 @@ async fn series(trouble: Trouble, spare: bool) -> usize {
     panic!("more than {MOST} writes");
 }
 
-/// The writes of the scene: each of three local volumes is reserved, and gets its phase; each of four claims is bound and
-/// gets its status; the claim whose volume is made gets its provisioner and its node, and that volume its phase; three
-/// pods are placed.
-const WRITES: usize = 3 * 2 + 4 * 2 + 3 + 3;
+/// The writes of the scene: each of four local volumes is reserved, and gets its phase; each of five claims is bound and gets
+/// its status; the claim whose volume is made gets its provisioner and its node, and that volume its phase; five pods are
+/// placed.
+const WRITES: usize = 4 * 2 + 5 * 2 + 3 + 5;
 
 macro_rules! series {
     ($($name:ident: $trouble:ident;)*) => {$(

@@ -10,12 +10,14 @@ use tokio::sync::Notify;
 use super::{ByHand, Stage};
 
 /// What goes wrong with one write of the loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Trouble {
     /// It is refused with a conflict, though nobody has changed the object.
     Refused,
     /// Another client has changed the object just before.
     Overtaken,
+    /// Something else has happened just before.
+    Meanwhile(fn(&ByHand)),
     /// It is done, but the answer is lost.
     Lost,
     /// The process dies before it arrives.
@@ -31,6 +33,8 @@ struct Once {
     by_hand: ByHand,
     writes: AtomicUsize,
     happened: AtomicBool,
+    /// The pods that were placed before their claims were bound.
+    early: Mutex<Vec<String>>,
     /// Between the death of the process and its restart nothing that it sends arrives any more.
     dead: AtomicBool,
     killed: Notify,
@@ -55,6 +59,22 @@ fn kind_of(call: &Call) -> &'static str {
     }
 }
 
+impl ByHand {
+    /// Whether every claim of a pod is bound.
+    fn has_its_volumes(&self, pod: &str) -> bool {
+        let Some(pod) = self.server.get("Pod", "default", pod) else { return true };
+        let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+        let mut claims = volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str());
+        claims.all(|claim| {
+            let claim = self.server.get("PersistentVolumeClaim", "default", claim);
+            claim.is_some_and(|claim| {
+                !claim["spec"]["volumeName"].is_null()
+                    && claim["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] == "yes"
+            })
+        })
+    }
+}
+
 impl Once {
     fn answer(&self, call: &Call) -> Option<Fault> {
         if self.by_hand.is_asking() {
@@ -62,6 +82,9 @@ impl Once {
         }
         if self.dead.load(Ordering::SeqCst) {
             return Some(refusal(503, "ServiceUnavailable"));
+        }
+        if call.subresource == "binding" && !self.by_hand.has_its_volumes(&call.name) {
+            self.early.lock().expect("nobody panics while noting").push(call.name.clone());
         }
         if !is_write(call) || self.writes.fetch_add(1, Ordering::SeqCst) + 1 != self.at {
             return None;
@@ -72,6 +95,10 @@ impl Once {
             Trouble::Overtaken => {
                 let label = json!({"metadata": {"labels": {"changed-by": "another-client"}}});
                 self.by_hand.patch(kind_of(call), &call.name, &label);
+                None
+            }
+            Trouble::Meanwhile(deed) => {
+                deed(&self.by_hand);
                 None
             }
             Trouble::Lost => Some(Fault::Lost),
@@ -131,6 +158,7 @@ impl Stage {
             by_hand: self.by_hand(),
             writes: AtomicUsize::new(0),
             happened: AtomicBool::new(false),
+            early: Mutex::default(),
             dead: AtomicBool::new(false),
             killed: Notify::new(),
         });
@@ -149,6 +177,8 @@ impl Stage {
             self.settle().await;
         }
         self.server.set_faults(None);
+        let early = once.early.lock().expect("nobody notes any more");
+        assert!(early.is_empty(), "placed before their claims were bound: {early:?}");
         once.happened.load(Ordering::SeqCst)
     }
 }
