@@ -19,6 +19,7 @@ async fn waiting() -> Stage {
     stage.settle().await;
     assert_eq!((stage.node_of("d1"), stage.selected_node("c1")), (String::new(), String::new()));
     assert_eq!(stage.refusals("d1"), [FULL]);
+    assert_eq!(stage.times_refused("d1"), 1);
     stage
 }
 
@@ -38,22 +39,16 @@ async fn goes_on_after(change: impl Fn(&Stage)) {
 /// The pod waits on after `change`, and nothing is said or written because of it.
 async fn waits_on_after(change: impl Fn(&Stage)) {
     let mut stage = waiting().await;
-    let told = count(&stage);
+    let told = stage.times_refused("d1");
     stage.server.record_calls(true);
     change(&stage);
     stage.settle().await;
     assert_eq!((stage.node_of("d1"), stage.selected_node("c1")), (String::new(), String::new()));
-    assert_eq!(count(&stage), told);
+    assert_eq!(stage.times_refused("d1"), told, "it was not looked at again");
     let by_loop: Vec<_> =
         stage.calls().into_iter().filter(|call| call.resource != "csistoragecapacities").collect();
     assert_eq!(by_loop, []);
     stage.stop().await;
-}
-
-/// How often the pod was told that there is no room.
-fn count(stage: &Stage) -> Vec<Value> {
-    let events = stage.all("Event").into_iter().filter(|event| event["reason"] == "FailedScheduling");
-    events.map(|event| event["count"].clone()).collect()
 }
 
 fn set(stage: &Stage, fields: &Value) {

@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 pub use faults::Trouble;
+
 pub use objects::{
     DRIVER, capacity, claim, class, delayed_class, driver, local_class, local_volume, node, pod, volume,
 };
@@ -82,6 +83,14 @@ impl ByHand {
         let (code, body) = self.server.request(method, path, content_type, body.to_string().as_bytes());
         self.asks.store(false, Ordering::SeqCst);
         (code, serde_json::from_slice(&body).expect("the server answers with JSON"))
+    }
+
+    #[track_caller]
+    pub fn create(&self, object: &Value) -> Value {
+        let kind = object["kind"].as_str().expect("a kind");
+        let (code, answer) = self.request("POST", &path(kind, ""), "application/json", object);
+        assert_eq!(code, 201, "{answer}");
+        answer
     }
 
     /// Sends a merge patch; returns code and answer.
@@ -188,10 +197,7 @@ impl Stage {
     /// Creates an object as `kubectl create` would; returns it as it was stored.
     #[track_caller]
     pub fn create(&self, object: &Value) -> Value {
-        let kind = object["kind"].as_str().expect("a kind");
-        let (code, answer) = self.request("POST", &path(kind, ""), "application/json", object);
-        assert_eq!(code, 201, "{answer}");
-        answer
+        self.by_hand.create(object)
     }
 
     /// Creates several objects, one after the other.

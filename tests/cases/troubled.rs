@@ -60,10 +60,36 @@ fn claims_of(pod: &Value) -> impl Iterator<Item = &Value> {
     volumes.map(|volume| &volume["persistentVolumeClaim"]["claimName"]).filter(|claim| !claim.is_null())
 }
 
-/// Every claim and volume that is taken is one of a pair, and the pair is used by a pod where the volume is: no volume
-/// serves two claims, and none stays reserved for a pod that isn't going to use it.
+/// Every volume that is taken and every claim that has one belong to a pair: no volume serves two claims, and none stays
+/// reserved for a claim that does not get it. A claim that is gone leaves its volume Released.
+#[track_caller]
+pub fn paired(stage: &Stage, what: &str) {
+    for volume in stage.all("PersistentVolume") {
+        let (reference, name) = (&volume["spec"]["claimRef"], &volume["metadata"]["name"]);
+        let Some(claim) = reference["name"].as_str().map(|claim| stage.claim(claim)) else {
+            assert_eq!(volume["status"]["phase"], "Available", "{what}: {volume}");
+            continue;
+        };
+        if claim["metadata"]["uid"] != reference["uid"] {
+            assert_eq!(volume["status"]["phase"], "Released", "{what}: {volume}");
+            continue;
+        }
+        let of_claim = (&claim["spec"]["volumeName"], &claim["status"]["phase"]);
+        assert_eq!(of_claim, (name, &json!("Bound")), "{what}: {claim} {volume}");
+        assert_eq!(volume["status"]["phase"], "Bound", "{what}: {volume}");
+    }
+    for claim in stage.all("PersistentVolumeClaim") {
+        let Some(volume) = claim["spec"]["volumeName"].as_str() else { continue };
+        let volume = stage.volume(volume);
+        assert_eq!(volume["spec"]["claimRef"]["uid"], claim["metadata"]["uid"], "{what}: {claim}");
+    }
+}
+
+/// All are paired, and each pair is used by a pod that is where the volume is: no volume stays taken for a pod that isn't
+/// going to use it.
 #[track_caller]
 pub fn sound(stage: &Stage, what: &str) {
+    paired(stage, what);
     let mut places: BTreeMap<String, Value> = BTreeMap::new();
     for pod in stage.all("Pod") {
         for claim in claims_of(&pod) {
@@ -71,26 +97,9 @@ pub fn sound(stage: &Stage, what: &str) {
         }
     }
     for volume in stage.all("PersistentVolume") {
-        let (reference, name) = (&volume["spec"]["claimRef"], &volume["metadata"]["name"]);
-        if reference.is_null() {
-            assert_eq!(volume["status"]["phase"], "Available", "{what}: {volume}");
-            continue;
+        if let Some(claim) = volume["spec"]["claimRef"]["name"].as_str() {
+            assert_eq!(places.get(claim), Some(node_of(&volume)), "{what}: {claim} has {volume}");
         }
-        let claim = stage.claim(reference["name"].as_str().expect("a name"));
-        assert_eq!(claim["metadata"]["uid"], reference["uid"], "{what}: {volume}");
-        assert_eq!(
-            (&claim["spec"]["volumeName"], &claim["status"]["phase"]),
-            (name, &"Bound".into()),
-            "{what}"
-        );
-        assert_eq!(volume["status"]["phase"], "Bound", "{what}: {volume}");
-        let place = claim["metadata"]["name"].as_str().and_then(|claim| places.get(claim));
-        assert_eq!(place, Some(node_of(&volume)), "{what}: {claim} has {volume}");
-    }
-    for claim in stage.all("PersistentVolumeClaim") {
-        let Some(volume) = claim["spec"]["volumeName"].as_str() else { continue };
-        let volume = stage.volume(volume);
-        assert_eq!(volume["spec"]["claimRef"]["uid"], claim["metadata"]["uid"], "{what}: {claim}");
     }
 }
 

@@ -82,6 +82,14 @@ impl Stage {
         events.filter(|(reason, _)| reason == "FailedScheduling").map(|(_, message)| message).collect()
     }
 
+    /// How often the pod was told that it could not be scheduled.
+    pub fn times_refused(&self, pod: &str) -> u64 {
+        let refusals = self.all("Event").into_iter().filter(|event| event["reason"] == "FailedScheduling");
+        let about = refusals
+            .filter(|event| event["regarding"]["name"] == pod || event["involvedObject"]["name"] == pod);
+        about.map(|event| event["series"]["count"].as_u64().unwrap_or(1)).sum()
+    }
+
     /// The calls about something else than events, since they were last recorded.
     pub fn calls(&self) -> Vec<Call> {
         self.server.calls().into_iter().filter(|call| call.resource != "events").collect()
