@@ -7,6 +7,7 @@
 //! Answers to upstream's worker loops and `scheduleOperation`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
@@ -114,9 +115,20 @@ pub struct Decider {
     offered: BTreeMap<Key, BTreeSet<Key>>,
     events: Vec<Event>,
     reasons: BTreeMap<Key, Reason>,
+    /// What has happened to pods that somebody else wants to be placed.
+    happened: Vec<(Key, Happened)>,
     counts: Counts,
     metrics: Metrics,
     next_id: u64,
+}
+
+/// What has happened to a pod.
+#[derive(Clone, Debug)]
+pub enum Happened {
+    /// It was decided about.
+    Decided,
+    /// What was decided could not be done, and is going to be tried again.
+    Failed(Error),
 }
 
 impl Decider {
@@ -140,6 +152,7 @@ impl Decider {
             offered: BTreeMap::new(),
             events: Vec::new(),
             reasons: BTreeMap::new(),
+            happened: Vec::new(),
             counts: Counts::default(),
             metrics: Metrics::off(),
             next_id: 0,
@@ -162,6 +175,12 @@ impl Decider {
     #[must_use]
     pub fn reasons(&self) -> &BTreeMap<Key, Reason> {
         &self.reasons
+    }
+
+    /// What decisions may take for granted.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// What was decided so far, in numbers.
@@ -191,6 +210,44 @@ impl Decider {
     /// The events of plans that write nothing, since this was last asked.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
+    }
+
+    /// What has happened to pods, as far as pods are placed on request, since this was last asked.
+    pub fn take_happened(&mut self) -> Vec<(Key, Happened)> {
+        std::mem::take(&mut self.happened)
+    }
+
+    /// Has a pod placed on a node, if pods are placed on request.
+    pub fn request(&mut self, pod: &Key, node: Arc<str>) {
+        if let Some(binder::Pods::Requested(nodes)) = &mut self.roles.scheduler {
+            nodes.insert(pod.clone(), Some(node));
+            self.enqueue(pod);
+        }
+    }
+
+    /// Takes a request back, and what was reserved for the pod with it.
+    pub fn withdraw(&mut self, pod: &Key) {
+        if let Some(binder::Pods::Requested(nodes)) = &mut self.roles.scheduler
+            && let Some(node) = nodes.get_mut(pod)
+        {
+            *node = None;
+            self.enqueue(pod);
+        }
+    }
+
+    /// Forgets a pod that is requested no longer, once nothing is left to be given back.
+    fn settle(&mut self, pod: &Key) {
+        if let Some(binder::Pods::Requested(nodes)) = &mut self.roles.scheduler
+            && nodes.get(pod).is_some_and(Option::is_none)
+        {
+            nodes.remove(pod);
+        }
+    }
+
+    fn note(&mut self, pod: &Key, happened: Happened) {
+        if pod.kind() == Kind::Pod && matches!(self.roles.scheduler, Some(binder::Pods::Requested(_))) {
+            self.happened.push((pod.clone(), happened));
+        }
     }
 
     /// A watch shows an object.
@@ -346,8 +403,13 @@ impl Decider {
             (Kind::Pod, Some(pods)) => binder::schedule(&self.cluster, &self.settings, pods, key),
             _ => decide::sync(&self.cluster, &self.settings, key, &reads),
         };
+        let writes_nothing = plan.writes().next().is_none();
         let job = self.accept(key, plan, None, now);
         self.let_claims_go(key);
+        self.note(key, Happened::Decided);
+        if writes_nothing {
+            self.settle(key);
+        }
         self.offer_again(key);
         job
     }
@@ -394,6 +456,9 @@ impl Decider {
             &plan,
             now,
         );
+        if key.kind() == Kind::Pod {
+            self.metrics.scheduled(&self.cluster, key, &plan, now);
+        }
         if plan.reason.is_failure() {
             self.queue.retry(key, now);
         }
@@ -657,7 +722,9 @@ impl Decider {
         if let Some(error) = &outcome.error {
             self.counts.failures += 1;
             self.counts.conflicts += u64::from(error.is_conflict());
+            self.metrics.attempt_failed(&self.cluster, key);
             self.let_go(key);
+            self.note(key, Happened::Failed(error.clone()));
             tracing::info!(%key, %error, "the rest of the plan is dropped");
         }
         let step = operation.as_ref().and_then(|running| self.next_step(running, &mut outcome));

@@ -12,6 +12,7 @@ use super::decider::{Counts, Decider, Job, Roles};
 use super::error::Error;
 use super::events::{self, EventSink};
 use super::execute::{self, Executor, Outcome};
+use super::extender::Extender;
 use super::metrics::Metrics;
 use super::plugin::Plugins;
 use super::scrubbing::{self, Scrubbing};
@@ -102,8 +103,32 @@ pub async fn run_on(
     options: Options,
     stop: impl Future<Output = ()>,
 ) -> Result<(Stats, Cluster), Error> {
+    run_answering(client, watches, options, Extender::nobody(), stop).await
+}
+
+/// As [`run`], for the pods that kube-scheduler asks to be placed, answering it meanwhile.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_extender(
+    client: Client,
+    options: Options,
+    extender: Extender,
+    stop: impl Future<Output = ()>,
+) -> Result<(Stats, Cluster), Error> {
+    let watches = watch(&client, &kinds(&options.roles));
+    run_answering(client, watches, options, extender, stop).await
+}
+
+async fn run_answering(
+    client: Client,
+    watches: impl Stream<Item = Change> + Unpin,
+    options: Options,
+    extender: Extender,
+    stop: impl Future<Output = ()>,
+) -> Result<(Stats, Cluster), Error> {
     let (sink, poster) = events::channel_of(client.clone(), options.event_queue);
-    let work = decide_and_perform(client, watches, options, sink, stop);
+    let work = decide_and_perform(client, watches, options, sink, extender, stop);
     // The poster ends when the work has ended and dropped its sink.
     let (done, ()) = futures::future::join(work, poster.run()).await;
     Ok(done)
@@ -114,14 +139,15 @@ async fn decide_and_perform(
     mut watches: impl Stream<Item = Change> + Unpin,
     options: Options,
     sink: EventSink,
+    mut extender: Extender,
     stop: impl Future<Output = ()>,
 ) -> (Stats, Cluster) {
-    let mut unlisted: BTreeSet<Kind> = kinds(&options.roles).into_iter().collect();
     let metrics = options.metrics;
-    let mut decider = Decider::new(options.settings, options.roles.clone()).with_metrics(metrics.clone());
+    let mut intake = Intake::new(&options.roles, &client, &metrics);
+    let mut decider = Decider::new(options.settings, options.roles).with_metrics(metrics.clone());
     let mut jobs = FuturesUnordered::new();
     let mut stats = Stats::default();
-    let executor = Executor { client, events: sink.clone(), plugins: options.plugins.clone() };
+    let executor = Executor { client, events: sink.clone(), plugins: options.plugins };
     let perform = |job: Job| {
         let (executor, metrics) = (executor.clone(), metrics.clone());
         async move {
@@ -131,22 +157,22 @@ async fn decide_and_perform(
             (id, outcome)
         }
     };
-    let mut scrubbing = Scrubbing::new();
     tokio::pin!(stop);
     loop {
         // A decision rests on all that has arrived, not on the first of it.
         for _ in 0..AT_ONCE {
             let Some(Some(change)) = watches.next().now_or_never() else { break };
-            let about = about(&change);
-            take(&mut decider, &mut unlisted, &metrics, change);
-            follow(&mut scrubbing, &executor.client, &decider, about);
+            intake.take(&mut decider, change);
         }
         // Decisions before every kind has been listed would rest on half of the cluster.
-        while unlisted.is_empty()
+        while intake.is_complete()
             && jobs.len() < options.executors
             && let Some(job) = decider.next(Instant::now())
         {
             jobs.push(perform(job));
+        }
+        if extender.see(&mut decider) {
+            continue;
         }
         for event in decider.take_events() {
             sink.send(&event, decider.cluster().object(&event.regarding));
@@ -162,36 +188,69 @@ async fn decide_and_perform(
                     jobs.push(perform(job));
                 }
             }
-            Some(change) = watches.next() => {
-                let about = about(&change);
-                take(&mut decider, &mut unlisted, &metrics, change);
-                follow(&mut scrubbing, &executor.client, &decider, about);
-            }
-            (volume, told) = scrubbing.next() => {
+            asked = extender.next() => extender.answer(&mut decider, intake.is_complete(), asked),
+            Some(change) = watches.next() => intake.take(&mut decider, change),
+            (volume, told) = intake.scrubbing.next() => {
                 let event = scrubbing::passed_on(&volume, &told);
                 sink.send(&event, decider.cluster().object(&volume));
             }
-            () = until(due), if unlisted.is_empty() && jobs.len() < options.executors => {}
+            () = until(due), if intake.is_complete() && jobs.len() < options.executors => {}
         }
     }
+    // Who waits for an answer hears at once that there will be none.
+    drop(extender);
     drain(&mut decider, &mut stats, jobs, options.drain).await;
     stats.counts = decider.counts();
     stats.events_dropped = sink.dropped();
     (stats, decider.cluster().clone())
 }
 
-fn take(decider: &mut Decider, unlisted: &mut BTreeSet<Kind>, metrics: &Metrics, change: Change) {
-    match change {
-        Change::Show(object) => decider.show(object),
-        Change::Gone(object) => decider.gone(&object.key()),
-        Change::Listed(kind, keys) => {
-            decider.listed(kind, &keys);
-            unlisted.remove(&kind);
-            if unlisted.is_empty() {
-                metrics.all_listed();
+/// Where changes arrive, and who hears of them.
+struct Intake {
+    /// The kinds that have yet to be listed.
+    unlisted: BTreeSet<Kind>,
+    scrubbing: Scrubbing,
+    client: Client,
+    metrics: Metrics,
+}
+
+impl Intake {
+    fn new(roles: &Roles, client: &Client, metrics: &Metrics) -> Self {
+        let unlisted = kinds(roles).into_iter().collect();
+        Intake { unlisted, scrubbing: Scrubbing::new(), client: client.clone(), metrics: metrics.clone() }
+    }
+
+    /// Whether every kind has been listed.
+    fn is_complete(&self) -> bool {
+        self.unlisted.is_empty()
+    }
+
+    fn take(&mut self, decider: &mut Decider, change: Change) {
+        let about = about(&change);
+        match change {
+            Change::Show(object) => decider.show(object),
+            Change::Gone(object) => decider.gone(&object.key()),
+            Change::Listed(kind, keys) => {
+                decider.listed(kind, &keys);
+                self.unlisted.remove(&kind);
+                if self.is_complete() {
+                    self.metrics.all_listed();
+                }
             }
+            Change::Trouble(kind, error) => tracing::warn!(kind = kind.as_str(), %error, "watch"),
         }
-        Change::Trouble(kind, error) => tracing::warn!(kind = kind.as_str(), %error, "watch"),
+        self.follow(decider, about);
+    }
+
+    /// The controller passes on what is told of the pods that scrub.
+    fn follow(&mut self, decider: &Decider, about: About) {
+        match about {
+            About::Pod(pod) if decider.decides_about(Kind::Volume) => {
+                self.scrubbing.see(&self.client, decider.cluster(), &pod);
+            }
+            About::AllPods => self.scrubbing.see_all(&self.client, decider.cluster()),
+            About::Pod(_) | About::NoPod => {}
+        }
     }
 }
 
@@ -207,17 +266,6 @@ fn about(change: &Change) -> About {
         Change::Show(object) | Change::Gone(object) if object.kind() == Kind::Pod => About::Pod(object.key()),
         Change::Listed(Kind::Pod, _) => About::AllPods,
         Change::Show(_) | Change::Gone(_) | Change::Listed(..) | Change::Trouble(..) => About::NoPod,
-    }
-}
-
-/// The controller passes on what is told of the pods that scrub.
-fn follow(scrubbing: &mut Scrubbing, client: &Client, decider: &Decider, about: About) {
-    match about {
-        About::Pod(pod) if decider.decides_about(Kind::Volume) => {
-            scrubbing.see(client, decider.cluster(), &pod);
-        }
-        About::AllPods => scrubbing.see_all(client, decider.cluster()),
-        About::Pod(_) | About::NoPod => {}
     }
 }
 

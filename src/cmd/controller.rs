@@ -1,11 +1,8 @@
 //! `pvbind controller`.
 
-use std::path::PathBuf;
-
 use clap::Args;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 
+use super::connection::Connection;
 use super::observe::Observed;
 use super::recycler::Recycler;
 use super::{Exit, complain, runtime, told_to_stop};
@@ -15,12 +12,9 @@ use crate::decide::Settings;
 /// Which cluster, and how.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The kubeconfig; otherwise `KUBECONFIG`, `~/.kube/config` or the pod's service account.
-    #[arg(long, env = "PVBIND_KUBECONFIG", value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig.
-    #[arg(long, env = "PVBIND_CONTEXT")]
-    context: Option<String>,
+    /// Which cluster.
+    #[command(flatten)]
+    connection: Connection,
     /// Let the in-tree hostPath plugin make volumes, as directories of this machine; for tests on one machine.
     #[arg(long, env = "PVBIND_ENABLE_HOSTPATH_PROVISIONER")]
     enable_hostpath_provisioner: bool,
@@ -50,10 +44,7 @@ pub fn run(arguments: &Arguments) -> Exit {
 async fn control(arguments: &Arguments) -> Exit {
     let observed = match Observed::on(&arguments.metrics_addr).await {
         Ok(observed) => observed,
-        Err(error) => {
-            let problem = format!("cannot serve metrics on {}: {error}", arguments.metrics_addr);
-            return complain(&problem, Exit::Usage);
-        }
+        Err(error) => return complain(&error, Exit::Usage),
     };
     let exit = control_observed(arguments, observed.metrics.clone()).await;
     observed.end().await;
@@ -61,19 +52,10 @@ async fn control(arguments: &Arguments) -> Exit {
 }
 
 async fn control_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
-    let config = match config(arguments).await {
-        Ok(config) => config,
-        Err(error) => return complain(&error, Exit::Usage),
-    };
-    let server = config.cluster_url.to_string();
-    let client = match Client::try_from(config) {
+    let client = match arguments.connection.client().await {
         Ok(client) => client,
-        Err(error) => return complain(&error, Exit::Usage),
+        Err(exit) => return exit,
     };
-    if let Err(error) = client.apiserver_version().await {
-        return complain(&format!("cannot reach {server}: {error}"), Exit::Unreachable);
-    }
-    tracing::info!(server, "running");
     let plugins = match arguments.recycler.plugins(arguments.enable_hostpath_provisioner) {
         Ok(plugins) => plugins,
         Err(error) => return complain(&error, Exit::Usage),
@@ -88,13 +70,4 @@ async fn control_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
         }
         Err(error) => complain(&error, Exit::Unreachable),
     }
-}
-
-async fn config(arguments: &Arguments) -> Result<Config, Box<dyn std::error::Error>> {
-    let options = KubeConfigOptions { context: arguments.context.clone(), ..KubeConfigOptions::default() };
-    Ok(match &arguments.kubeconfig {
-        Some(file) => Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await?,
-        None if arguments.context.is_some() => Config::from_kubeconfig(&options).await?,
-        None => Config::infer().await?,
-    })
 }

@@ -1,13 +1,17 @@
 //! The commands: one file each, wiring only.
 
 pub mod apiserver;
+mod connection;
 pub mod controller;
+pub mod extender;
 mod meter;
 mod observe;
 mod recycler;
+pub mod scheduler;
 pub mod simulate;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -40,6 +44,10 @@ enum Command {
     Apiserver(apiserver::Arguments),
     /// Run the PersistentVolume controller against a cluster.
     Controller(controller::Arguments),
+    /// Schedule the pods that name this scheduler: their nodes and their volumes together.
+    Scheduler(scheduler::Arguments),
+    /// Bind volumes for a kube-scheduler that asks, as its extender: filter, prioritize and bind over HTTP.
+    Extender(extender::Arguments),
 }
 
 /// How a command ends.
@@ -70,6 +78,8 @@ impl Cli {
             Command::Simulate(arguments) => simulate::run(&arguments),
             Command::Apiserver(arguments) => apiserver::run(&arguments),
             Command::Controller(arguments) => controller::run(&arguments),
+            Command::Scheduler(arguments) => scheduler::run(&arguments),
+            Command::Extender(arguments) => extender::run(&arguments),
         }
     }
 }
@@ -86,6 +96,13 @@ fn start_logging(format: LogFormat) {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().try_init(),
     };
+}
+
+/// Reads a duration such as `90s`, `10m` or `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let span: jiff::SignedDuration =
+        text.parse().map_err(|_| format!("{text:?} is no duration; write 90s, 10m or 1h30m"))?;
+    span.try_into().map_err(|_| format!("{text:?} lies in the past"))
 }
 
 /// Prints a problem for the user, and the exit that it stands for.

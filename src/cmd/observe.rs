@@ -3,6 +3,7 @@
 //! Decides nothing but what an address means. Answers to kube-controller-manager's `--bind-address` and
 //! `--secure-port`, for its metrics and health endpoints.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -19,7 +20,7 @@ const LOOKUP: Duration = Duration::from_secs(10);
 pub(super) struct Observed {
     /// What is served.
     pub(super) metrics: Metrics,
-    server: Option<(oneshot::Sender<()>, JoinHandle<std::io::Result<()>>)>,
+    server: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Observed {
@@ -28,10 +29,8 @@ impl Observed {
         if matches!(address, "" | "0" | "off") {
             return Ok(Observed { metrics: Metrics::off(), server: None });
         }
-        let listener = match tokio::time::timeout(LOOKUP, listen(address)).await {
-            Ok(listener) => listener?,
-            Err(_) => return Err("the address was not found in time".into()),
-        };
+        let listener =
+            listen(address).await.map_err(|error| format!("cannot serve metrics on {address}: {error}"))?;
         let metrics = Metrics::new()?;
         tracing::info!("metrics on http://{}/metrics", listener.local_addr()?);
         let (stop, stopped) = oneshot::channel();
@@ -46,20 +45,25 @@ impl Observed {
     pub(super) async fn end(self) {
         let Some((stop, server)) = self.server else { return };
         drop(stop);
-        match server.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "metrics"),
-            Err(error) => tracing::warn!(%error, "metrics"),
+        if let Err(error) = server.await {
+            tracing::warn!(%error, "metrics");
         }
     }
 }
 
-/// `:PORT` means every address of this machine, as it does in Kubernetes' programs.
-async fn listen(address: &str) -> std::io::Result<TcpListener> {
+/// Listens on an address. `:PORT` means every address of this machine, as it does in Kubernetes' programs.
+pub(super) async fn listen(address: &str) -> std::io::Result<TcpListener> {
+    match tokio::time::timeout(LOOKUP, bind(address)).await {
+        Ok(listener) => listener,
+        Err(_) => Err(std::io::Error::new(ErrorKind::TimedOut, "the address was not found in time")),
+    }
+}
+
+async fn bind(address: &str) -> std::io::Result<TcpListener> {
     let Some(port) = address.strip_prefix(':') else { return TcpListener::bind(address).await };
     match TcpListener::bind(format!("[::]:{port}")).await {
         // A machine without IPv6.
-        Err(error) if error.kind() != std::io::ErrorKind::AddrInUse => {
+        Err(error) if error.kind() != ErrorKind::AddrInUse => {
             TcpListener::bind(format!("0.0.0.0:{port}")).await
         }
         bound => bound,

@@ -2,13 +2,10 @@
 //! answered into the void, or the last that a process sends (kubernetes/kubernetes#73263, volcano-sh/volcano#4480).
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::stage::{
-    Deed, Stage, Trouble, claim, class, delayed_class, local_class, local_volume, node, pod, volume,
-};
+use crate::stage::{Deed, Stage, Trouble, claim, class, delayed_class, local_class, local_volume, node, pod};
 
 /// More writes than the scene needs; a run in which none of them goes wrong ends the series.
 const MOST: usize = 100;

@@ -26,6 +26,7 @@ pub fn waits(cluster: &Cluster, pods: &Pods, key: &Key) -> bool {
     }
     let users = || cluster.pods_using(key).filter(|(_, pod)| !pod::is_finished(pod));
     let has_place = |key: &Key, pod: &Pod| cluster.node_of(key, pod).is_some();
-    let looks_for_one = |pod: &Pod| is_pending(pod) && gates(pod).is_empty() && pods.include(pod);
-    !users().any(|(key, pod)| has_place(key, pod)) && users().any(|(_, pod)| looks_for_one(pod))
+    let looks_for_one =
+        |key: &Key, pod: &Pod| is_pending(pod) && gates(pod).is_empty() && pods.include(key, pod);
+    !users().any(|(key, pod)| has_place(key, pod)) && users().any(|(key, pod)| looks_for_one(key, pod))
 }

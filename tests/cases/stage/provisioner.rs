@@ -12,8 +12,6 @@ pub enum Deed {
     Make,
     /// It refuses, and takes the selected node off the claim so that another one is chosen.
     Refuse,
-    /// It says nothing.
-    Wait,
 }
 
 /// What is made for a claim.
@@ -65,7 +63,6 @@ impl ByHand {
                 let off = json!({"volume.kubernetes.io/selected-node": null});
                 self.patch("PersistentVolumeClaim", name, &json!({"metadata": {"annotations": off}}));
             }
-            Deed::Wait => {}
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use fake_apiserver::Call;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{HISTORY, Stage, claim, volume};
 

@@ -1,0 +1,132 @@
+//! What kube-scheduler asks an extender about volumes, answered.
+//!
+//! kube-scheduler has found nodes that fit a pod in all but its volumes, and asks which of them those leave, and which it had
+//! better take. [`judge`] says what upstream's plugin `VolumeBinding` would say of each in `PreFilter` and `Filter`,
+//! [`prioritize`] ranks them as the scheduler of this crate does. Nothing is taken here: between this question and the
+//! binding another pod may take the same volume, and the later of the two is refused.
+
+use std::collections::BTreeSet;
+
+use super::cycle::key;
+use super::{Code, Cycle, Status};
+use crate::cluster::{Cluster, Key};
+use crate::decide::Settings;
+use crate::decide::binder::score;
+use crate::objects::{Node, Pod, name, pod};
+
+/// The best priority that an extender can give to a node; the worst is 0.
+pub const BEST: u8 = 10;
+
+/// The nodes that are asked about.
+#[derive(Clone, Debug)]
+pub enum Candidates {
+    /// The names of nodes that the cluster ought to know.
+    Named(Vec<String>),
+    /// The nodes themselves.
+    Given(Vec<Node>),
+}
+
+impl Candidates {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Candidates::Named(names) => names.len(),
+            Candidates::Given(nodes) => nodes.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Each node, unless the cluster does not know it.
+    fn nodes<'a>(&'a self, cluster: &'a Cluster) -> Vec<Option<&'a Node>> {
+        match self {
+            Candidates::Named(names) => {
+                names.iter().map(|name| cluster.node(name).map(AsRef::as_ref)).collect()
+            }
+            Candidates::Given(nodes) => nodes.iter().map(Some).collect(),
+        }
+    }
+}
+
+/// What is said of the nodes, each in the place where it was asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// Whether the pod's volumes leave the node, else why not: nothing would be gained there by evicting other pods.
+    pub nodes: Vec<Result<(), String>>,
+    /// Whether somebody spoke of a claim or node that the cluster does not know, so that a moment later the answer may be
+    /// another.
+    pub lags: bool,
+}
+
+/// Which nodes the pod's volumes leave.
+///
+/// # Errors
+/// What is wrong with a claim, where upstream calls that an error and not a matter of nodes.
+pub fn judge(
+    cluster: &Cluster,
+    settings: &Settings,
+    pod: &Pod,
+    candidates: &Candidates,
+) -> Result<Judgement, String> {
+    let all = |verdict: Result<(), String>| vec![verdict; candidates.len()];
+    let mut cycle = match Cycle::pre_filter(cluster, pod) {
+        Ok(cycle) => cycle,
+        Err(Status { code: Code::Skip, .. }) => return Ok(Judgement { nodes: all(Ok(())), lags: false }),
+        Err(Status { code: Code::UnschedulableAndUnresolvable, reasons }) => {
+            return Ok(Judgement { nodes: all(Err(reasons.join(", "))), lags: lacks_a_claim(cluster, pod) });
+        }
+        Err(Status { code: Code::Error, reasons }) => return Err(reasons.join(", ")),
+    };
+    let nodes = candidates.nodes(cluster);
+    let known = nodes.iter().copied().flatten();
+    let mut statuses = cycle.filter(cluster, settings, known).into_iter();
+    let mut judgement = Judgement { nodes: Vec::with_capacity(nodes.len()), lags: false };
+    for node in nodes {
+        judgement.nodes.push(match node.and_then(|_| statuses.next()) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(Status { code: Code::Error, reasons })) => return Err(reasons.join(", ")),
+            Some(Err(status)) => Err(status.reasons.join(", ")),
+            None => {
+                judgement.lags = true;
+                Err("node(s) not known to the volume binder yet".to_owned())
+            }
+        });
+    }
+    Ok(judgement)
+}
+
+/// Whether a claim of the pod is not known, other than one that somebody has yet to make for the pod.
+fn lacks_a_claim(cluster: &Cluster, pod: &Pod) -> bool {
+    let namespace = key(pod).namespace().to_owned();
+    let mut named = pod::claims(pod).filter(|used| !used.ephemeral);
+    named.any(|used| cluster.claim(&Key::claim(&namespace, &used.claim)).is_none())
+}
+
+/// The priority of each node: the best go to those where volumes exist and waste the least. A node that will not do has the
+/// worst.
+#[must_use]
+pub fn prioritize(cluster: &Cluster, settings: &Settings, pod: &Pod, candidates: &Candidates) -> Vec<u8> {
+    let Ok(mut cycle) = Cycle::pre_filter(cluster, pod) else { return vec![0; candidates.len()] };
+    let nodes = candidates.nodes(cluster);
+    // What this says of nodes that will not do was the answer to another question.
+    let _ = cycle.filter(cluster, settings, nodes.iter().copied().flatten());
+    let rank = |node: &Node| {
+        let node = name(&node.metadata);
+        // How many pods there are on a node, and what it is called, is kube-scheduler's own business.
+        let (makes, waste, _, _) = score::rank(cluster, node, cycle.on_node(node)?);
+        Some((makes, waste))
+    };
+    let ranks: Vec<_> = nodes.into_iter().map(|node| rank(node?)).collect();
+    let distinct: BTreeSet<_> = ranks.iter().flatten().copied().collect();
+    let worst = distinct.len().saturating_sub(1).max(1);
+    let priority = |rank| {
+        let above = distinct.range(..rank).count();
+        u8::try_from(usize::from(BEST) * (worst - above) / worst).unwrap_or_default()
+    };
+    ranks.into_iter().map(|rank| rank.map_or(0, priority)).collect()
+}

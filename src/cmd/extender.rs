@@ -1,0 +1,126 @@
+//! `pvbind extender`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use futures::FutureExt;
+use tokio::net::TcpListener;
+
+use super::connection::Connection;
+use super::observe::{Observed, listen};
+use super::{Exit, complain, duration, runtime, told_to_stop};
+use crate::act::extender::{Extender, pages};
+use crate::act::serve::serve;
+use crate::act::tls::Identity;
+use crate::act::{self, Metrics, Options, Roles};
+use crate::decide::{Settings, binder};
+
+/// Where to serve, and for which cluster.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Where kube-scheduler reaches the extender; `:PORT` on every address, port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:8888", env = "PVBIND_LISTEN", value_name = "ADDRESS")]
+    listen: String,
+    /// The certificate with its chain, in PEM form; without it, plain HTTP.
+    #[arg(long, env = "PVBIND_TLS_CERT_FILE", value_name = "FILE", requires = "tls_private_key_file")]
+    tls_cert_file: Option<PathBuf>,
+    /// The certificate's key, in PEM form.
+    #[arg(long, env = "PVBIND_TLS_PRIVATE_KEY_FILE", value_name = "FILE", requires = "tls_cert_file")]
+    tls_private_key_file: Option<PathBuf>,
+    /// Serve those only who have a certificate that one of these vouches for, in PEM form.
+    #[arg(long, env = "PVBIND_CLIENT_CA_FILE", value_name = "FILE", requires = "tls_cert_file")]
+    client_ca_file: Option<PathBuf>,
+    /// Which cluster.
+    #[command(flatten)]
+    connection: Connection,
+    /// How long binding a pod and its volumes may take; kube-scheduler's httpTimeout has to be longer.
+    #[arg(long, default_value = "10m", value_parser = duration, env = "PVBIND_BIND_TIMEOUT", value_name = "DURATION")]
+    bind_timeout: Duration,
+    /// How many plans may be carried out at once.
+    #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    executors: u16,
+    /// Where /metrics, /healthz and /readyz are served; `:PORT` on every address, `off` nowhere.
+    #[arg(long, default_value = ":8081", env = "PVBIND_METRICS_ADDR", value_name = "ADDRESS")]
+    metrics_addr: String,
+}
+
+/// Runs the command.
+#[must_use]
+pub fn run(arguments: &Arguments) -> Exit {
+    match runtime() {
+        Ok(runtime) => runtime.block_on(extend(arguments)),
+        Err(error) => complain(&error, Exit::Usage),
+    }
+}
+
+async fn extend(arguments: &Arguments) -> Exit {
+    let identity = match arguments.identity() {
+        Ok(identity) => identity,
+        Err(error) => return complain(&error, Exit::Usage),
+    };
+    let listener = match listen(&arguments.listen).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            return complain(&format!("cannot serve on {}: {error}", arguments.listen), Exit::Usage);
+        }
+    };
+    let observed = match Observed::on(&arguments.metrics_addr).await {
+        Ok(observed) => observed,
+        Err(error) => return complain(&error, Exit::Usage),
+    };
+    let exit = extend_observed(arguments, listener, identity, observed.metrics.clone()).await;
+    observed.end().await;
+    exit
+}
+
+async fn extend_observed(
+    arguments: &Arguments,
+    listener: TcpListener,
+    identity: Option<Identity>,
+    metrics: Metrics,
+) -> Exit {
+    let client = match arguments.connection.client().await {
+        Ok(client) => client,
+        Err(exit) => return exit,
+    };
+    if let Err(error) = announce(&listener, identity.is_some()) {
+        return complain(&error, Exit::Usage);
+    }
+    let stop = told_to_stop().boxed().shared();
+    let (extender, asker) = Extender::new(arguments.bind_timeout);
+    let server = serve(pages::router(asker), listener, identity, pages::LIMITS, stop.clone());
+    let settings = Settings { bind_timeout: arguments.bind_timeout, ..Settings::default() };
+    let options = Options {
+        settings,
+        roles: Roles { controller: false, scheduler: Some(binder::Pods::Requested(BTreeMap::new())) },
+        executors: usize::from(arguments.executors),
+        metrics,
+        ..Options::controller()
+    };
+    let ((), done) = tokio::join!(server, act::run_extender(client, options, extender, stop));
+    match done {
+        Ok((stats, _)) => {
+            tracing::info!(?stats, "stopped");
+            Exit::Good
+        }
+        Err(error) => complain(&error, Exit::Unreachable),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the address is what a script that starts the extender reads")]
+fn announce(listener: &TcpListener, tls: bool) -> std::io::Result<()> {
+    println!("{}://{}", if tls { "https" } else { "http" }, listener.local_addr()?);
+    Ok(())
+}
+
+impl Arguments {
+    fn identity(&self) -> Result<Option<Identity>, act::tls::Error> {
+        let Some((certificate, key)) = self.tls_cert_file.as_ref().zip(self.tls_private_key_file.as_ref())
+        else {
+            return Ok(None);
+        };
+        Identity::read(certificate, key, self.client_ca_file.as_deref()).map(Some)
+    }
+}
