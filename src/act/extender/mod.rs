@@ -34,7 +34,7 @@ pub enum Unanswered {
     #[error("not every kind of object has been listed yet")]
     Unlisted,
     /// The loop has too much to do.
-    #[error("no answer within {} s", PATIENCE.as_secs())]
+    #[error("too much is asked at once: no answer in time")]
     Busy,
     /// The program ends.
     #[error("the program stops")]

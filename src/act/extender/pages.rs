@@ -20,7 +20,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{sleep, timeout};
 
 use super::wire::{Args, BindingArgs, BindingResult, FilterResult, HostPriority, NodeList};
@@ -94,6 +94,15 @@ struct Desk {
     bindings: Arc<Semaphore>,
 }
 
+impl Desk {
+    /// Room for one more question about nodes.
+    async fn reader(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        let permit = timeout(ARRIVAL, self.readers.acquire()).await.map_err(|_| Unanswered::Busy)?;
+        // The semaphore is never closed.
+        Ok(permit.map_err(|_| Unanswered::Stopping)?)
+    }
+}
+
 /// The pages.
 pub fn router(asker: Asker) -> Router {
     let (readers, bindings) = (Arc::new(Semaphore::new(READERS)), Arc::new(Semaphore::new(BINDINGS)));
@@ -111,7 +120,7 @@ async fn ready(State(desk): State<Desk>) -> Result<&'static str, Refusal> {
 }
 
 async fn filter(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal> {
-    let _reader = desk.readers.acquire().await;
+    let _reader = desk.reader().await?;
     let Asked { question, given } = Asked::read(body).await?;
     let mut pauses = PAUSES.into_iter();
     let judged = loop {
@@ -146,7 +155,7 @@ fn only<T>(all: impl IntoIterator<Item = T>, fits: &[bool]) -> Vec<T> {
 }
 
 async fn prioritize(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal> {
-    let _reader = desk.readers.acquire().await;
+    let _reader = desk.reader().await?;
     let question = Asked::read(body).await?.question;
     let priorities = desk.asker.prioritize(question.clone()).await?;
     let host = |(host, score): (&str, u8)| HostPriority { host: host.to_owned(), score: score.into() };

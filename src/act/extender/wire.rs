@@ -80,3 +80,49 @@ pub struct BindingResult {
     /// Why not; `""` when it was.
     pub error: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Go makes of a pod that has a name and nothing else.
+    const POD: &str =
+        r#"{"metadata":{"name":"p","namespace":"ns","uid":"u"},"spec":{"containers":null},"status":{}}"#;
+
+    fn args(nodes: &str, names: &str) -> Args {
+        let text = format!(r#"{{"Pod":{POD},"Nodes":{nodes},"NodeNames":{names}}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn questions_read_as_go_writes_them() {
+        let named = args("null", r#"["n1","n2"]"#);
+        assert_eq!(named.pod.metadata.uid.as_deref(), Some("u"));
+        assert_eq!((named.nodes.is_some(), named.node_names), (false, Some(vec!["n1".into(), "n2".into()])));
+        let node = r#"{"metadata":{"name":"n1","labels":{"zone":"a"}},"spec":{},"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}}}}"#;
+        let whole = args(&format!(r#"{{"metadata":{{}},"items":[{node}]}}"#), "null");
+        let items = whole.nodes.unwrap().items.unwrap();
+        assert_eq!(items.iter().map(|item| item.get()).collect::<Vec<_>>(), [node]);
+        let none = args(r#"{"metadata":{},"items":null}"#, "null");
+        assert!(none.nodes.unwrap().items.is_none() && none.node_names.is_none());
+        let binding = r#"{"PodName":"p","PodNamespace":"ns","PodUID":"u","Node":"n1"}"#;
+        let [pod_name, pod_namespace, pod_uid, node] = ["p", "ns", "u", "n1"].map(str::to_owned);
+        let expected = BindingArgs { pod_name, pod_namespace, pod_uid, node };
+        assert_eq!(serde_json::from_str::<BindingArgs>(binding).unwrap(), expected);
+    }
+
+    #[test]
+    fn answers_are_written_as_go_reads_them() {
+        let result = FilterResult {
+            node_names: Some(vec!["n1".to_owned(), "n2".to_owned()]),
+            failed_and_unresolvable_nodes: BTreeMap::from([("n3".to_owned(), "no".to_owned())]),
+            ..FilterResult::default()
+        };
+        let text = r#"{"Nodes":null,"NodeNames":["n1","n2"],"FailedNodes":{},"FailedAndUnresolvableNodes":{"n3":"no"},"Error":""}"#;
+        assert_eq!(serde_json::to_string(&result).unwrap(), text);
+        let priorities = [HostPriority { host: "n1".to_owned(), score: 10 }];
+        assert_eq!(serde_json::to_string(&priorities).unwrap(), r#"[{"Host":"n1","Score":10}]"#);
+        let refused = BindingResult { error: "no".to_owned() };
+        assert_eq!(serde_json::to_string(&refused).unwrap(), r#"{"Error":"no"}"#);
+    }
+}
