@@ -151,6 +151,21 @@ async fn the_volume_that_wastes_least_is_best_and_one_to_be_made_comes_last() {
 }
 
 #[tokio::test]
+async fn nobody_is_evicted_where_the_volumes_are_not() {
+    let (stage, pod) = picky();
+    let (_extender, caller) = extended(&stage).await;
+    let victims = |uid: &str| json!({"Pods": [{"UID": uid}], "NumPDBViolations": 0});
+    let all = json!({"n1": victims("x"), "n2": victims("y"), "n9": victims("z")});
+    let question = json!({"Pod": pod, "NodeNameToVictims": null, "NodeNameToMetaVictims": all});
+    let answer = caller.post("/preempt", &question).await;
+    assert_eq!((answer.status, answer.json()), (200, json!({"NodeNameToMetaVictims": {"n1": victims("x")}})));
+    let whole = json!({"n1": {"Pods": [{"metadata": {"uid": "x"}}], "NumPDBViolations": 0}});
+    let question = json!({"Pod": pod, "NodeNameToVictims": whole, "NodeNameToMetaVictims": null});
+    let answer = caller.post("/preempt", &question).await;
+    assert_eq!(answer.json(), json!({"NodeNameToMetaVictims": {"n1": victims("x")}}));
+}
+
+#[tokio::test]
 async fn a_pod_is_bound_over_http() {
     let (stage, pod) = picky();
     let (_controller, (_extender, caller)) = (stage.control(), extended(&stage).await);
@@ -242,7 +257,8 @@ async fn what_makes_no_sense_is_refused_with_a_message() {
         ),
         ("POST", "/bind", &large, 413, "the body is larger than 65536 bytes"),
         ("GET", "/filter", "", 405, ""),
-        ("POST", "/preempt", "{}", 404, ""),
+        ("POST", "/preempt", "{}", 400, "the body is no ExtenderPreemptionArgs: missing field `Pod`"),
+        ("POST", "/", "{}", 404, ""),
     ] {
         let answer = caller.send(method, path, body).await.expect("an answer");
         assert_eq!(answer.status, status, "{method} {path}: {}", answer.body);

@@ -1,4 +1,4 @@
-//! The pages that kube-scheduler posts to: `/filter`, `/prioritize` and `/bind`; and `/healthz` and `/readyz`.
+//! The pages that kube-scheduler posts to: `/filter`, `/prioritize`, `/preempt` and `/bind`; and `/healthz` and `/readyz`.
 //!
 //! Decides only what a question means and how an answer reads. What is asked is bounded: a body has a size and a time in
 //! which to arrive, so many are read at once, and so many pods are being bound at once, fewer than there are connections, so
@@ -17,16 +17,20 @@ use axum::routing::{get, post};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{sleep, timeout};
 
-use super::wire::{Args, BindingArgs, BindingResult, FilterResult, HostPriority, NodeList};
+use super::wire::{
+    Args, BindingArgs, BindingResult, FilterResult, HostPriority, MetaPod, NodeList, PreemptionArgs,
+    PreemptionResult, Victims,
+};
 use super::{Asker, Unanswered};
 use crate::act::serve::Limits;
-use crate::binder::extender::Candidates;
+use crate::binder::extender::{Candidates, Judgement};
 use crate::cluster::Key;
 use crate::objects::{Node, Pod, name};
 
@@ -101,7 +105,22 @@ impl Desk {
         // The semaphore is never closed.
         Ok(permit.map_err(|_| Unanswered::Stopping)?)
     }
+
+    /// What is said of nodes, once what kube-scheduler speaks of is known here too, or is not going to be.
+    async fn judge(&self, question: &Question) -> Result<Result<Judgement, String>, Refusal> {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let judged = self.asker.filter(question.clone()).await?;
+            // Its watches have shown kube-scheduler what ours are about to show.
+            match pauses.next() {
+                Some(pause) if judged.as_ref().is_ok_and(|judgement| judgement.lags) => sleep(pause).await,
+                _ => return Ok(judged),
+            }
+        }
+    }
 }
+
+type Question = Arc<(Pod, Candidates)>;
 
 /// The pages.
 pub fn router(asker: Asker) -> Router {
@@ -109,6 +128,7 @@ pub fn router(asker: Asker) -> Router {
     Router::new()
         .route("/filter", post(filter))
         .route("/prioritize", post(prioritize))
+        .route("/preempt", post(preempt))
         .route("/bind", post(bind))
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(ready))
@@ -122,16 +142,7 @@ async fn ready(State(desk): State<Desk>) -> Result<&'static str, Refusal> {
 async fn filter(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal> {
     let _reader = desk.reader().await?;
     let Asked { question, given } = Asked::read(body).await?;
-    let mut pauses = PAUSES.into_iter();
-    let judged = loop {
-        let judged = desk.asker.filter(question.clone()).await?;
-        // Its watches have shown kube-scheduler what ours are about to show.
-        match pauses.next() {
-            Some(pause) if judged.as_ref().is_ok_and(|judgement| judgement.lags) => sleep(pause).await,
-            _ => break judged,
-        }
-    };
-    let judgement = match judged {
+    let judgement = match desk.judge(&question).await? {
         Ok(judgement) => judgement,
         Err(error) => return json(FilterResult { error, ..FilterResult::default() }).await,
     };
@@ -162,6 +173,24 @@ async fn prioritize(State(desk): State<Desk>, body: Body) -> Result<Response, Re
     json(question.1.names().zip(priorities).map(host).collect::<Vec<_>>()).await
 }
 
+async fn preempt(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal> {
+    let _reader = desk.reader().await?;
+    let args: PreemptionArgs = read("ExtenderPreemptionArgs", body, LARGEST).await?;
+    let victims: BTreeMap<String, Victims<MetaPod>> = match args.node_name_to_meta_victims {
+        Some(victims) => victims,
+        None => args.node_name_to_victims.into_iter().flatten().map(|(node, v)| (node, v.into())).collect(),
+    };
+    let names = victims.keys().cloned().collect();
+    // A pod whose claims are wrong gains nothing anywhere.
+    let verdicts = match desk.judge(&Arc::new((args.pod, Candidates::Named(names)))).await? {
+        Ok(judgement) => judgement.nodes,
+        Err(_) => Vec::new(),
+    };
+    let left =
+        victims.into_iter().zip(verdicts).filter_map(|(node, verdict)| verdict.is_ok().then_some(node));
+    json(PreemptionResult { node_name_to_meta_victims: left.collect() }).await
+}
+
 async fn bind(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal> {
     let _binding = desk.bindings.try_acquire().map_err(|_| Refusal::TooMany)?;
     let args: BindingArgs = read("ExtenderBindingArgs", body, LARGEST_BINDING).await?;
@@ -173,7 +202,7 @@ async fn bind(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal>
 
 /// A question about nodes, and the nodes as they were sent.
 struct Asked {
-    question: Arc<(Pod, Candidates)>,
+    question: Question,
     given: Option<Vec<Box<RawValue>>>,
 }
 
@@ -207,7 +236,7 @@ impl Candidates {
 fn heads(items: &[Box<RawValue>]) -> Result<Vec<Node>, Refusal> {
     #[derive(serde::Deserialize)]
     struct Head {
-        metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+        metadata: ObjectMeta,
     }
     let head = |item: &RawValue| {
         let head: Head = serde_json::from_str(item.get())?;
