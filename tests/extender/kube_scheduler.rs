@@ -66,8 +66,13 @@ async fn create_nodes(client: &Client) {
             "metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer",
         })
     };
-    create::<StorageClass>(Api::all(client.clone()), class("local", "kubernetes.io/no-provisioner")).await;
-    create::<StorageClass>(Api::all(client.clone()), class("made", "made.example.test")).await;
+    for (name, provisioner) in [
+        ("local", "kubernetes.io/no-provisioner"),
+        ("other", "kubernetes.io/no-provisioner"),
+        ("made", "made.example.test"),
+    ] {
+        create::<StorageClass>(Api::all(client.clone()), class(name, provisioner)).await;
+    }
 }
 
 fn volume(name: &str, class: &str, size: &str, node: &str) -> Value {
@@ -200,8 +205,8 @@ async fn evict_for_a_volume(client: &Client) {
         create(pods.clone(), filler).await;
         assert_eq!(placed(client, &format!("on-{node}")).await, node);
     }
-    create::<PersistentVolume>(Api::all(client.clone()), volume("v5", "local", "2Gi", "n2")).await;
-    create::<PersistentVolumeClaim>(Api::default_namespaced(client.clone()), claim("vip", "local", "2Gi"))
+    create::<PersistentVolume>(Api::all(client.clone()), volume("v5", "other", "2Gi", "n2")).await;
+    create::<PersistentVolumeClaim>(Api::default_namespaced(client.clone()), claim("vip", "other", "2Gi"))
         .await;
     let uses = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "vip"}}]);
     create(pods.clone(), sized("vip", "high", "7", uses)).await;

@@ -106,24 +106,30 @@ async fn what_upstream_calls_an_error_is_one() {
 }
 
 #[tokio::test]
-async fn what_is_about_to_be_shown_is_waited_for() {
-    let stage = Stage::new();
-    stage.put(volume("v1", "10Gi", "n1"));
+async fn what_kube_scheduler_has_been_shown_already_is_waited_for() {
+    for kind in ["PersistentVolume", "PersistentVolumeClaim"] {
+        let stage = Stage::new();
+        let (_extender, caller) = extended(&stage).await;
+        stage.server.hold_watches(kind, true);
+        stage.put(volume("v1", "10Gi", "n1"));
+        stage.put(claim("c", "local", "10Gi"));
+        let server = stage.server.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            server.hold_watches(kind, false);
+        });
+        let answer = caller.post("/filter", &named(&pod("p", &["c"]), &["n1", "n2"])).await.json();
+        assert_eq!(answer["NodeNames"], json!(["n1"]), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_is_not_known_is_refused() {
+    let (stage, pod) = picky();
     let (_extender, caller) = extended(&stage).await;
-    stage.server.hold_watches("PersistentVolumeClaim", true);
-    stage.put(claim("c", "local", "10Gi"));
-    let server = stage.server.clone();
-    tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        server.hold_watches("PersistentVolumeClaim", false);
-    });
-    let answer = caller.post("/filter", &named(&pod("p", &["c"]), &["n1", "n2"])).await.json();
-    assert_eq!(answer["NodeNames"], json!(["n1"]));
-    let answer = caller.post("/filter", &named(&pod("p", &["c"]), &["n1", "n8"])).await.json();
-    assert_eq!(
-        answer["FailedAndUnresolvableNodes"],
-        json!({"n8": "node(s) not known to the volume binder yet"})
-    );
+    let answer = caller.post("/filter", &named(&pod, &["n1", "n8"])).await.json();
+    let why = "node(s) not known to the volume binder yet";
+    assert_eq!(answer["FailedAndUnresolvableNodes"], json!({"n8": why}));
 }
 
 #[tokio::test]

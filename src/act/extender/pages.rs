@@ -22,8 +22,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
+use super::patience::Patience;
 use super::wire::{
     Args, BindingArgs, BindingResult, FilterResult, HostPriority, MetaPod, NodeList, PreemptionArgs,
     PreemptionResult, Victims,
@@ -44,13 +45,8 @@ const READERS: usize = 4;
 pub const BINDINGS: usize = 512;
 /// How long a question may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(30);
-/// How long to wait before asking again, each time that somebody spoke of what is not known here yet.
-const PAUSES: [Duration; 4] = [
-    Duration::from_millis(10),
-    Duration::from_millis(40),
-    Duration::from_millis(150),
-    Duration::from_millis(300),
-];
+/// How many changes an answer may wait for.
+const CHANGES: usize = 16;
 
 /// What kube-scheduler and those who look after the extender may take.
 pub const LIMITS: Limits =
@@ -96,6 +92,7 @@ struct Desk {
     asker: Asker,
     readers: Arc<Semaphore>,
     bindings: Arc<Semaphore>,
+    patience: Arc<Patience>,
 }
 
 impl Desk {
@@ -106,18 +103,36 @@ impl Desk {
         Ok(permit.map_err(|_| Unanswered::Stopping)?)
     }
 
-    /// What is said of nodes, once what kube-scheduler speaks of is known here too, or is not going to be.
+    /// What is said of nodes. Where none is left, that may be because our watches have yet to show what kube-scheduler's
+    /// have: so it is asked again when they show something, for as long as there is patience.
     async fn judge(&self, question: &Question) -> Result<Result<Judgement, String>, Refusal> {
-        let mut pauses = PAUSES.into_iter();
-        loop {
-            let judged = self.asker.filter(question.clone()).await?;
-            // Its watches have shown kube-scheduler what ours are about to show.
-            match pauses.next() {
-                Some(pause) if judged.as_ref().is_ok_and(|judgement| judgement.lags) => sleep(pause).await,
-                _ => return Ok(judged),
+        let mut changes = self.asker.changes();
+        changes.borrow_and_update();
+        let mut judged = self.asker.filter(question.clone()).await?;
+        if !is_hopeless(&judged) {
+            return Ok(judged);
+        }
+        let taken = self.patience.take();
+        let until = Instant::now() + taken;
+        for _ in 0..CHANGES {
+            // A sender that is gone has nothing more to show.
+            if !matches!(timeout_at(until, changes.changed()).await, Ok(Ok(()))) {
+                break;
+            }
+            changes.borrow_and_update();
+            judged = self.asker.filter(question.clone()).await?;
+            if !is_hopeless(&judged) {
+                break;
             }
         }
+        self.patience.put_back(until.saturating_duration_since(Instant::now()).min(taken));
+        Ok(judged)
     }
+}
+
+/// Whether there is an answer and it leaves no node.
+fn is_hopeless(judged: &Result<Judgement, String>) -> bool {
+    judged.as_ref().is_ok_and(|nodes| nodes.iter().all(Result::is_err))
 }
 
 type Question = Arc<(Pod, Candidates)>;
@@ -132,7 +147,7 @@ pub fn router(asker: Asker) -> Router {
         .route("/bind", post(bind))
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(ready))
-        .with_state(Desk { asker, readers, bindings })
+        .with_state(Desk { asker, readers, bindings, patience: Arc::new(Patience::new()) })
 }
 
 async fn ready(State(desk): State<Desk>) -> Result<&'static str, Refusal> {
@@ -146,12 +161,10 @@ async fn filter(State(desk): State<Desk>, body: Body) -> Result<Response, Refusa
         Ok(judgement) => judgement,
         Err(error) => return json(FilterResult { error, ..FilterResult::default() }).await,
     };
-    let fits: Vec<bool> = judgement.nodes.iter().map(Result::is_ok).collect();
+    let fits: Vec<bool> = judgement.iter().map(Result::is_ok).collect();
     let names = question.1.names();
-    let failed: BTreeMap<String, String> = names
-        .zip(judgement.nodes)
-        .filter_map(|(name, verdict)| Some((name.to_owned(), verdict.err()?)))
-        .collect();
+    let failed: BTreeMap<String, String> =
+        names.zip(judgement).filter_map(|(name, verdict)| Some((name.to_owned(), verdict.err()?))).collect();
     let mut result = FilterResult { failed_and_unresolvable_nodes: failed, ..FilterResult::default() };
     match given {
         Some(nodes) => result.nodes = Some(NodeList { items: Some(only(nodes, &fits)) }),
@@ -183,7 +196,7 @@ async fn preempt(State(desk): State<Desk>, body: Body) -> Result<Response, Refus
     let names = victims.keys().cloned().collect();
     // A pod whose claims are wrong gains nothing anywhere.
     let verdicts = match desk.judge(&Arc::new((args.pod, Candidates::Named(names)))).await? {
-        Ok(judgement) => judgement.nodes,
+        Ok(judgement) => judgement,
         Err(_) => Vec::new(),
     };
     let left =
