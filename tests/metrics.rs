@@ -12,6 +12,7 @@ use fake_apiserver::{Call, FakeApiServer, Fault, Ids, Options, Plugins, Status};
 use kube::Client;
 use pvbind::act::metrics::serve::serve;
 use pvbind::act::{self, Metrics};
+use pvbind::decide::binder::Pods;
 use pvbind::decide::{Settings, plugin};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -91,7 +92,7 @@ fn merged(mut object: Value, more: &Value) -> Value {
     object
 }
 
-/// Two bound pairs, one of which comes to it through a conflict and the other through an error of the server; a claim
+/// A pod that is placed and one that is not. Two bound pairs, one of which comes to it through a conflict and the other through an error of the server; a claim
 /// that nothing fits, one that is provisioned from outside, one whose provisioning fails, one that will have the
 /// default class; a volume that is to be deleted, one that cannot be, and two that nobody wants.
 fn world(fake: &FakeApiServer) {
@@ -140,15 +141,42 @@ fn world(fake: &FakeApiServer) {
         delete("undeletable", &json!({"hostPath": {"path": "/etc"}})),
         volume("free", &json!({"hostPath": {"path": "/tmp/free"}, "storageClassName": "spare"})),
         volume("taken-away", &json!({"hostPath": {"path": "/tmp/away"}, "storageClassName": "spare"})),
-    ] {
+    ]
+    .into_iter()
+    .chain(scheduled())
+    {
         put(fake, object);
     }
+}
+
+/// A pod that is placed with the volume that its claim waits for, though a request fails on the way, and one that is not.
+fn scheduled() -> Vec<Value> {
+    let pod = |name: &str, claim: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "app", "name": name},
+            "spec": {
+                "schedulerName": "mine", "containers": [{"name": "c", "image": "i"}],
+                "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}],
+            },
+        })
+    };
+    vec![
+        json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+            "status": {"allocatable": {"pods": "9"}},
+        }),
+        class("late", "kubernetes.io/no-provisioner", &json!({"volumeBindingMode": "WaitForFirstConsumer"})),
+        volume("awaited", &json!({"hostPath": {"path": "/tmp/awaited"}, "storageClassName": "late"})),
+        claim("app", "late", &json!({"storageClassName": "late"})),
+        pod("placed", "late"),
+        pod("stuck", "large"),
+    ]
 }
 
 /// The first write to one volume meets a newer version, the first status of one claim an error, and so does the first
 /// time a claim is given the default class.
 fn faults() -> fake_apiserver::FaultHook {
-    let counts: [AtomicU32; 3] = Default::default();
+    let counts: [AtomicU32; 4] = Default::default();
     let first = move |number: usize| counts[number].fetch_add(1, Ordering::Relaxed) == 0;
     let failed = || Some(Fault::Status(Box::new(Status::new(500, "InternalError", "out of luck"))));
     Arc::new(move |call: &Call| match (call.verb, call.name.as_str(), call.subresource.as_str()) {
@@ -157,6 +185,7 @@ fn faults() -> fake_apiserver::FaultHook {
         }
         ("patch", "block", "status") if call.resource == "persistentvolumeclaims" && first(1) => failed(),
         ("patch", "later", "") if first(2) => failed(),
+        ("patch", "awaited", "") if first(3) => failed(),
         _ => None,
     })
 }
@@ -226,6 +255,7 @@ async fn prometheus_gets_what_happened() {
         settings: Settings { plugins: plugin::PROVISIONING, ..Settings::default() },
         plugins: act::Plugins::pretended(),
         metrics,
+        roles: act::Roles { controller: true, scheduler: Some(Pods::Naming("mine".to_owned())) },
         ..act::Options::controller()
     };
     let (stop, stopped) = oneshot::channel::<()>();

@@ -1,5 +1,5 @@
-//! The programs as users run them: `pvbind apiserver`, `pvbind controller` and `pvbind extender`, processes that talk over
-//! TCP.
+//! The programs as users run them: `pvbind apiserver`, `pvbind controller`, `pvbind scheduler` and `pvbind extender`,
+//! processes that talk over TCP.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,8 +7,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use kube::api::{ListParams, PostParams};
+use k8s_openapi::api::core::v1::{Event, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::StorageClass;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Config};
 use serde_json::json;
@@ -219,4 +220,96 @@ fn an_extender_that_cannot_be_what_is_asked_for_says_why() {
         assert_eq!(ended.code(), Some(code), "{arguments:?}: {said}");
         assert!(said.contains(message), "{arguments:?}: {said}");
     }
+}
+
+/// A node, a class whose volumes are bound together with the choice of a node, a volume, and a claim and a pod for each
+/// scheduler that is named.
+async fn create_pods(client: &Client, schedulers: &[&str]) {
+    let post = PostParams::default();
+    let node = json!({
+        "metadata": {"name": "n", "labels": {"kubernetes.io/hostname": "n"}},
+        "status": {"allocatable": {"pods": "9"}},
+    });
+    let node: Node = serde_json::from_value(node).expect("a node");
+    let nodes: Api<Node> = Api::all(client.clone());
+    nodes.create(&post, &node).await.expect("a node is created");
+    // A new node is tainted until somebody finds it ready.
+    let ready = json!({"spec": {"taints": null}});
+    nodes.patch("n", &PatchParams::default(), &Patch::Merge(&ready)).await.expect("it is ready");
+    let class = json!({
+        "metadata": {"name": "late"}, "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    });
+    let classes: Api<StorageClass> = Api::all(client.clone());
+    classes.create(&post, &serde_json::from_value(class).expect("a class")).await.expect("it is created");
+    let volumes: Api<PersistentVolume> = Api::all(client.clone());
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), "default");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    for scheduler in schedulers {
+        let volume = json!({
+            "metadata": {"name": scheduler},
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "late",
+                "hostPath": {"path": "/srv/late"},
+            },
+        });
+        let volume = serde_json::from_value(volume).expect("a volume");
+        volumes.create(&post, &volume).await.expect("a volume is created");
+        let claim = json!({
+            "metadata": {"name": scheduler},
+            "spec": {
+                "storageClassName": "late", "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        });
+        claims.create(&post, &serde_json::from_value(claim).expect("a claim")).await.expect("it is created");
+        let pod = json!({
+            "metadata": {"name": scheduler},
+            "spec": {
+                "schedulerName": scheduler, "containers": [{"name": "c", "image": "i"}],
+                "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": scheduler}}],
+            },
+        });
+        pods.create(&post, &serde_json::from_value(pod).expect("a pod")).await.expect("a pod is created");
+    }
+}
+
+#[tokio::test]
+async fn the_scheduler_places_the_pods_that_name_it_and_no_others() {
+    let mut server = Program::start(&["apiserver", "--listen", "127.0.0.1:0"]);
+    let url = server.first_line();
+    let file = kubeconfig(&url);
+    let path = file.path().to_str().expect("a plain path");
+    let controller = Program::start(&["controller", "--kubeconfig", path]);
+    let scheduler = Program::start(&["scheduler", "--scheduler-name", "mine", "--kubeconfig", path]);
+
+    let client = Client::try_from(Config::new(url.parse().expect("an address"))).expect("a client");
+    create_pods(&client, &["another", "mine"]).await;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let mine = watcher(pods.clone(), watcher::Config::default().fields("metadata.name=mine"));
+    let mut changes = mine.applied_objects().boxed();
+    let placed = async {
+        loop {
+            let pod = changes.next().await.expect("a watch does not end").expect("the watch works");
+            if let Some(node) = pod.spec.and_then(|spec| spec.node_name) {
+                return node;
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(PATIENCE, placed).await.expect("the pod is placed in time"), "n");
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), "default");
+    assert!(
+        is_bound(&claims.get("mine").await.expect("the claim")),
+        "a pod is placed once its claim is bound"
+    );
+    let another = pods.get("another").await.expect("the other pod");
+    assert_eq!(another.spec.and_then(|spec| spec.node_name), None);
+    assert!(!is_bound(&claims.get("another").await.expect("the other claim")));
+    assert!(scheduler.terminate().success(), "the scheduler drains and ends well");
+    let events: Api<Event> = Api::namespaced(client.clone(), "default");
+    let events = events.list(&ListParams::default()).await.expect("a list").items;
+    let scheduled = events.iter().find(|event| event.reason.as_deref() == Some("Scheduled"));
+    let reporter = scheduled.and_then(|event| event.reporting_component.as_deref());
+    assert_eq!(reporter, Some("mine"), "{events:?}");
+    assert!(controller.terminate().success(), "the controller drains and ends well");
 }

@@ -433,6 +433,9 @@ impl Decider {
             &plan,
             now,
         );
+        if key.kind() == Kind::Pod {
+            self.metrics.scheduled(&self.cluster, key, &plan, now);
+        }
         if plan.reason.is_failure() {
             self.queue.retry(key, now);
         }
@@ -696,6 +699,7 @@ impl Decider {
         if let Some(error) = &outcome.error {
             self.counts.failures += 1;
             self.counts.conflicts += u64::from(error.is_conflict());
+            self.metrics.attempt_failed(&self.cluster, key);
             self.let_go(key);
             self.note(key, Happened::Failed(error.clone()));
             tracing::info!(%key, %error, "the rest of the plan is dropped");

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::cluster::{Kind, Object};
 use crate::decide::{Event, Severity};
+use crate::objects::pod;
 
 /// How long the same event about the same object is not posted again.
 pub const REPEAT_AFTER: Duration = Duration::from_secs(15);
@@ -28,10 +29,19 @@ const REMEMBERED: usize = 4096;
 /// How long posting one event may take.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// An event on its way.
+#[derive(Debug)]
+struct Told {
+    event: Event,
+    /// The object that it is about.
+    reference: ObjectReference,
+    reporter: Reporter,
+}
+
 /// Where events are sent. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct EventSink {
-    queue: mpsc::Sender<(Event, ObjectReference)>,
+    queue: mpsc::Sender<Told>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -53,7 +63,8 @@ impl EventSink {
             resource_version: meta.and_then(|m| m.resource_version.clone()),
             field_path: None,
         };
-        if self.queue.try_send((event.clone(), reference)).is_err() {
+        let told = Told { event: event.clone(), reference, reporter: reporter(event, regarding) };
+        if self.queue.try_send(told).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -88,7 +99,7 @@ struct Posted {
 /// Posts the events that are sent to the sink.
 pub struct Poster {
     client: Client,
-    queue: mpsc::Receiver<(Event, ObjectReference)>,
+    queue: mpsc::Receiver<Told>,
     posted: BTreeMap<Identity, Posted>,
     order: VecDeque<Identity>,
 }
@@ -110,12 +121,12 @@ pub fn channel_of(client: Client, capacity: usize) -> (EventSink, Poster) {
 impl Poster {
     /// Posts events until every sink is gone.
     pub async fn run(mut self) {
-        while let Some((event, reference)) = self.queue.recv().await {
-            self.post(event, reference).await;
+        while let Some(told) = self.queue.recv().await {
+            self.post(told).await;
         }
     }
 
-    async fn post(&mut self, event: Event, reference: ObjectReference) {
+    async fn post(&mut self, Told { event, reference, reporter }: Told) {
         let identity = Identity {
             kind: event.regarding.kind().as_str(),
             namespace: event.regarding.namespace().to_owned(),
@@ -131,9 +142,7 @@ impl Poster {
         }
         let posted = match known {
             Some(known) => Posted { at: now, ..known.clone() },
-            None => {
-                Posted { recorder: Recorder::new(self.client.clone(), reporter(&event)), reference, at: now }
-            }
+            None => Posted { recorder: Recorder::new(self.client.clone(), reporter), reference, at: now },
         };
         let posting = Posting {
             type_: match event.severity {
@@ -170,10 +179,11 @@ impl Poster {
     }
 }
 
-/// Upstream's components, whose names users filter by.
-fn reporter(event: &Event) -> Reporter {
+/// Upstream's components, whose names users filter by; a scheduler goes by the name by which pods ask for it.
+fn reporter(event: &Event, regarding: Option<&Object>) -> Reporter {
+    let pod = regarding.and_then(Object::as_pod);
     let controller = match event.regarding.kind() {
-        Kind::Pod => "default-scheduler",
+        Kind::Pod => pod.map_or("default-scheduler", |pod| pod::scheduler_name(pod)),
         Kind::Claim
         | Kind::Volume
         | Kind::Class

@@ -94,6 +94,18 @@ pub async fn perform(executor: &Executor, mut job: Job) -> Outcome {
     outcome
 }
 
+/// Sends one write that was decided on `before`, as a request of exactly what changes with that version as its
+/// precondition; returns the object as the API server has it now, `None` when nothing would change or nothing is left.
+///
+/// # Errors
+/// When the server does not take it: [`Error::Conflict`] when the object has changed since.
+pub async fn write(client: &Client, before: &Object, write: &Write) -> Result<Option<Object>, Error> {
+    match write.request(before) {
+        Some(request) => send(client, write.target(), before, request, write).await,
+        None => Ok(None),
+    }
+}
+
 async fn perform_write(
     client: &Client,
     job: &Job,

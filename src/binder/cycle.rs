@@ -8,11 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::{Cluster, Key, OutOfSync, PodVolumes};
 use crate::decide::Settings;
-use crate::decide::binder::capacity::Debits;
 use crate::decide::binder::claims::{self, PodClaims, Unsorted};
 use crate::decide::binder::eligible;
 use crate::decide::binder::find::PodSearch;
-use crate::decide::binder::score::{Shape, StorageResources};
+use crate::decide::binder::storage::{Shape, StorageResources};
 use crate::objects::{Node, Pod, name, namespace};
 
 /// What a status means to the framework.
@@ -93,16 +92,14 @@ impl Cycle {
     }
 
     /// Looks at nodes, one after the other, and keeps what the claims would get on each that will do. Volumes that are being
-    /// made for `cluster`'s other pods count against the room that drivers report.
+    /// made for other pods count against the room that drivers report.
     pub fn filter<'n>(
         &mut self,
         cluster: &Cluster,
         settings: &Settings,
-        pod: &Pod,
         nodes: impl IntoIterator<Item = &'n Node>,
     ) -> Vec<Result<(), Status>> {
-        let debits = Debits::of(cluster, &key(pod));
-        let search = PodSearch::new(cluster, settings, &self.claims, &debits);
+        let search = PodSearch::new(cluster, settings, &self.claims);
         let mut statuses = Vec::new();
         for node in nodes {
             let found = match search.on_node(node) {

@@ -77,7 +77,7 @@ pub fn judge(
     };
     let nodes = candidates.nodes(cluster);
     let known = nodes.iter().copied().flatten();
-    let mut statuses = cycle.filter(cluster, settings, pod, known).into_iter();
+    let mut statuses = cycle.filter(cluster, settings, known).into_iter();
     let mut judgement = Judgement::with_capacity(nodes.len());
     for node in nodes {
         judgement.push(match node.and_then(|_| statuses.next()) {
@@ -97,7 +97,7 @@ pub fn prioritize(cluster: &Cluster, settings: &Settings, pod: &Pod, candidates:
     let Ok(mut cycle) = Cycle::pre_filter(cluster, pod) else { return vec![0; candidates.len()] };
     let nodes = candidates.nodes(cluster);
     // What this says of nodes that will not do was the answer to another question.
-    let _ = cycle.filter(cluster, settings, pod, nodes.iter().copied().flatten());
+    let _ = cycle.filter(cluster, settings, nodes.iter().copied().flatten());
     let rank = |node: &Node| {
         let node = name(&node.metadata);
         // How many pods there are on a node, and what it is called, is kube-scheduler's own business.

@@ -6,9 +6,12 @@
 //! controller's own cache (`storeObjectUpdate`) and the scheduler's assume cache.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+pub mod debits;
 pub mod key;
 mod object;
 pub mod pod_volumes;
+mod relation;
+pub mod reports;
 pub mod store;
 pub mod usage;
 pub mod volumes;
@@ -19,12 +22,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::objects::{
-    Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume, claim, namespace, pod, volume,
+    Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume, capacity, claim, namespace, pod, volume,
 };
 
 pub use key::{Key, Kind};
 pub use object::Object;
 pub use pod_volumes::{Binding, PodVolumes, Provision};
+use relation::Relation;
 pub use store::OutOfSync;
 pub use wake::Wakes;
 
@@ -60,35 +64,9 @@ pub struct Cluster {
     unbound_by_class: Relation,
     usage: usage::NodeUsage,
     assumptions: BTreeMap<Key, Assumption>,
-    with_anti_affinity: BTreeSet<Key>,
-}
-
-/// An index from one key to many.
-#[derive(Clone, Debug, Default)]
-struct Relation(BTreeMap<Key, BTreeSet<Key>>);
-
-impl Relation {
-    fn add(&mut self, from: Key, to: &Key) {
-        self.0.entry(from).or_default().insert(to.clone());
-    }
-
-    fn remove(&mut self, from: &Key, to: &Key) {
-        if let Some(set) = self.0.get_mut(from) {
-            set.remove(to);
-            if set.is_empty() {
-                self.0.remove(from);
-            }
-        }
-    }
-
-    fn of(&self, from: &Key) -> impl Iterator<Item = &Key> {
-        self.0.get(from).into_iter().flatten()
-    }
-}
-
-fn has_anti_affinity(pod: &Pod) -> bool {
-    let affinity = pod.spec.as_ref().and_then(|s| s.affinity.as_ref());
-    affinity.is_some_and(|a| a.pod_anti_affinity.is_some())
+    with_affinity: BTreeSet<Key>,
+    reports: reports::Reports,
+    debits: debits::Debits,
 }
 
 impl Cluster {
@@ -185,7 +163,11 @@ impl Cluster {
         if let Some(after) = &after {
             self.relate(key, after, true);
         }
-        wake::wakes(self, key, before.as_ref(), after.as_ref())
+        let has_ended = self.keep_debits(key, before.as_ref(), after.as_ref());
+        let mut wakes = wake::wakes(self, key, before.as_ref(), after.as_ref());
+        // Where a volume is not made after all, there is room for another one.
+        wakes.may_help_pods |= has_ended;
+        wakes
     }
 
     /// Adds an object to the indexes, or takes it out.
@@ -214,10 +196,10 @@ impl Cluster {
                 for used in pod::claims(o) {
                     set(&mut self.pods_by_claim, Key::claim(namespace(&o.metadata), &used.claim));
                 }
-                if add && has_anti_affinity(o) {
-                    self.with_anti_affinity.insert(key.clone());
+                if add && pod::speaks_of_others(o) {
+                    self.with_affinity.insert(key.clone());
                 } else if !add {
-                    self.with_anti_affinity.remove(key);
+                    self.with_affinity.remove(key);
                 }
                 let node = self.node_of(key, o).map(str::to_owned);
                 if let Some(node) = node.filter(|_| !pod::is_finished(o)) {
@@ -231,7 +213,14 @@ impl Cluster {
                     self.usage.vanish(key.name());
                 }
             }
-            Object::Class(_) | Object::CsiNode(_) | Object::CsiDriver(_) | Object::Capacity(_) => {}
+            Object::Capacity(o) => {
+                if add {
+                    self.reports.add(key, o)
+                } else {
+                    self.reports.remove(key, o)
+                }
+            }
+            Object::Class(_) | Object::CsiNode(_) | Object::CsiDriver(_) => {}
         }
     }
 
@@ -329,9 +318,9 @@ impl Cluster {
         self.store.keyed(Kind::Pod).filter_map(|(key, object)| Some((key, object.as_pod()?)))
     }
 
-    /// The pods that want to be away from other pods.
-    pub fn pods_with_anti_affinity(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
-        self.with_anti_affinity.iter().filter_map(|key| Some((key, self.pod(key)?)))
+    /// The pods that want to be near other pods, or away from them.
+    pub fn pods_with_affinity(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
+        self.with_affinity.iter().filter_map(|key| Some((key, self.pod(key)?)))
     }
 
     /// All nodes, by name.
@@ -342,6 +331,29 @@ impl Cluster {
     /// All storage capacities, by namespace and name.
     pub fn capacities(&self) -> impl Iterator<Item = &Arc<Capacity>> {
         self.store.of_kind(Kind::Capacity).filter_map(Object::as_capacity)
+    }
+
+    /// What is reported of storage of a class that a node can use, by namespace and name.
+    pub fn capacities_for<'a>(
+        &'a self,
+        class: &str,
+        node: &'a Node,
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Capacity>)> + use<'a> {
+        let reports = self.reports.about(class, node.metadata.labels.as_ref()).into_iter();
+        let reports = reports.filter_map(|key| Some((key, self.store.get(key)?.as_capacity()?)));
+        reports.filter(|(_, report)| capacity::is_accessible(report, node))
+    }
+
+    /// Whether a driver says that it reports what storage it has left.
+    #[must_use]
+    pub fn reports_capacity(&self, driver: &str) -> bool {
+        self.csi_driver(driver).is_some_and(|driver| driver.spec.storage_capacity == Some(true))
+    }
+
+    /// What volumes that are being made take of what is reported.
+    #[must_use]
+    pub fn debits(&self) -> &debits::Debits {
+        &self.debits
     }
 
     /// The volumes that are nobody's.

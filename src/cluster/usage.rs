@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Key;
 use crate::objects::quantity::Amount;
-use crate::objects::{Node, Pod, pod, pod::Resources};
+use crate::objects::{Node, Pod, attachment, requests, requests::Resources};
 
 /// A port that a pod takes on its node: (protocol, address, port).
 pub type HostPort = (String, String, i32);
@@ -20,6 +20,8 @@ pub struct InUse {
     pub requests: Resources,
     /// The host ports that they hold, with the pod that holds each.
     pub ports: BTreeSet<(HostPort, Key)>,
+    /// How many volumes may have to be attached for them, at most: one that several of them use counts for each.
+    pub attachable: usize,
 }
 
 /// A node's room: what it offers, and what of it is in use.
@@ -46,11 +48,13 @@ pub fn offers(node: &Node) -> Resources {
     amounts.filter_map(|(resource, quantity)| Some((resource.clone(), Amount::parse(&quantity.0)?))).collect()
 }
 
-/// The host ports that the pod asks for.
+/// The host ports that the pod asks for: those of its containers, and of init containers that run as long as these.
 #[must_use]
 pub fn host_ports(pod: &Pod) -> Vec<HostPort> {
-    let containers = pod.spec.iter().flat_map(|s| &s.containers);
-    let ports = containers.flat_map(|c| c.ports.iter().flatten());
+    let Some(spec) = &pod.spec else { return Vec::new() };
+    let init = spec.init_containers.iter().flatten();
+    let sidecars = init.filter(|container| container.restart_policy.as_deref() == Some("Always"));
+    let ports = sidecars.chain(&spec.containers).flat_map(|container| container.ports.iter().flatten());
     ports
         .filter_map(|port| {
             let number = port.host_port.filter(|number| *number > 0)?;
@@ -85,11 +89,12 @@ impl NodeUsage {
         if !node.pods.insert(key.clone()) {
             return;
         }
-        for (resource, amount) in pod::requests(pod) {
+        for (resource, amount) in requests::of(pod) {
             let sum = node.requests.entry(resource).or_default();
             *sum = *sum + amount;
         }
         node.ports.extend(host_ports(pod).into_iter().map(|port| (port, key.clone())));
+        node.attachable += attachment::at_most(pod);
     }
 
     /// Takes a pod off a node, as it was when it was counted.
@@ -99,13 +104,14 @@ impl NodeUsage {
         if !usage.pods.remove(key) {
             return;
         }
-        for (resource, amount) in pod::requests(pod) {
+        for (resource, amount) in requests::of(pod) {
             let sum = usage.requests.entry(resource).or_default();
             *sum = *sum - amount;
         }
         for port in host_ports(pod) {
             usage.ports.remove(&(port, key.clone()));
         }
+        usage.attachable = usage.attachable.saturating_sub(attachment::at_most(pod));
         if usage.pods.is_empty() {
             room.in_use = None;
             if room.offers.is_none() {

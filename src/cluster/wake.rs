@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::NodeSpec;
+use k8s_openapi::api::core::v1::{AttachedVolume, NodeSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::{Cluster, Key, Kind, Object, volumes};
 use crate::objects::topology::Labels;
-use crate::objects::{Claim, Node, Pod, Volume, claim, class, pod, uid, volume};
+use crate::objects::{Claim, Node, Pod, Volume, claim, class, pod, requests, uid, volume};
 
 /// What a node offers, by resource.
 type Offered = BTreeMap<String, Quantity>;
@@ -51,7 +51,8 @@ pub(super) fn wakes(cluster: &Cluster, key: &Key, before: Option<&Object>, after
         }
         Kind::Node => {
             let (old, new) = (before.and_then(Object::as_node), after.and_then(Object::as_node));
-            wakes.may_help_pods = old.map(|node| node_offers(node)) != new.map(|node| node_offers(node));
+            wakes.may_help_pods = old.map(|node| node_offers(node)) != new.map(|node| node_offers(node))
+                || old.zip(new).is_some_and(|(old, new)| is_detached(old, new));
             wakes.node_count_changed = before.is_none() != after.is_none();
             if wakes.may_help_pods || after.is_none() {
                 // What is being bound for the node may be impossible there now.
@@ -69,6 +70,16 @@ fn node_offers(node: &Node) -> (Option<&Labels>, Option<&NodeSpec>, Option<&Offe
     let status = node.status.as_ref();
     let offered = status.and_then(|s| s.allocatable.as_ref().or(s.capacity.as_ref()));
     (node.metadata.labels.as_ref(), node.spec.as_ref(), offered)
+}
+
+/// Whether a volume is attached to the node no longer: another one may be.
+fn is_detached(before: &Node, after: &Node) -> bool {
+    let attached = |volume: &AttachedVolume| {
+        let status = after.status.as_ref();
+        status.and_then(|s| s.volumes_attached.as_ref()).is_some_and(|volumes| volumes.contains(volume))
+    };
+    let status = before.status.as_ref();
+    status.and_then(|s| s.volumes_attached.as_ref()).is_some_and(|before| !before.iter().all(attached))
 }
 
 fn volume_changed(
@@ -131,8 +142,21 @@ fn pod_changed(cluster: &Cluster, key: &Key, before: Option<&Pod>, after: Option
     let runs = |p: &Pod| !pod::node_name(p).is_empty() && !pod::is_finished(p);
     let left = before.is_some_and(runs) && !after.is_some_and(runs);
     let came = after.is_some_and(runs) && !before.is_some_and(runs);
-    wakes.may_help_pods = left;
+    // Where other pods may be depends on its labels, and what is left for them on what it requests.
+    let changed = |before: &Pod, after: &Pod| {
+        runs(before)
+            && runs(after)
+            && (before.metadata.labels != after.metadata.labels || has_shrunk(before, after))
+    };
+    wakes.may_help_pods = left || before.zip(after).is_some_and(|(before, after)| changed(before, after));
     wakes.may_help_followers = came;
+}
+
+/// Whether the pod has been resized, and requests less of something than before.
+fn has_shrunk(before: &Pod, after: &Pod) -> bool {
+    let now = requests::of(after);
+    let mut before = requests::of(before).into_iter();
+    before.any(|(resource, amount)| now.get(&resource).is_none_or(|now| *now < amount))
 }
 
 fn class_changed(

@@ -7,6 +7,7 @@ pub mod extender;
 mod meter;
 mod observe;
 mod recycler;
+pub mod scheduler;
 pub mod simulate;
 
 use std::process::ExitCode;
@@ -43,6 +44,8 @@ enum Command {
     Apiserver(apiserver::Arguments),
     /// Run the PersistentVolume controller against a cluster.
     Controller(controller::Arguments),
+    /// Schedule the pods that name this scheduler: their nodes and their volumes together.
+    Scheduler(scheduler::Arguments),
     /// Bind volumes for a kube-scheduler that asks, as its extender: filter, prioritize and bind over HTTP.
     Extender(extender::Arguments),
 }
@@ -75,6 +78,7 @@ impl Cli {
             Command::Simulate(arguments) => simulate::run(&arguments),
             Command::Apiserver(arguments) => apiserver::run(&arguments),
             Command::Controller(arguments) => controller::run(&arguments),
+            Command::Scheduler(arguments) => scheduler::run(&arguments),
             Command::Extender(arguments) => extender::run(&arguments),
         }
     }

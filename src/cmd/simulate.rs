@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 
 use super::meter::Meter;
 use super::{Exit, complain, duration};
@@ -32,6 +32,18 @@ pub struct Arguments {
     /// Refuse to bind a volume that differs from what its claim asks for, even if one names the other.
     #[arg(long, env = "PVBIND_STRICT")]
     strict: bool,
+    /// Count the volumes that are to be made together against each CSIStorageCapacity; `false` compares each alone.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = true,
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        env = "PVBIND_STRICT_CAPACITY"
+    )]
+    strict_capacity: bool,
     /// How much virtual time may pass.
     #[arg(long = "for", default_value = "1h", value_parser = duration, env = "PVBIND_FOR", value_name = "DURATION")]
     limit: Duration,
@@ -72,8 +84,12 @@ fn report(arguments: &Arguments, progress: &Progress) -> Result<Report, Box<dyn 
     let loaded = manifest::load(&arguments.files, &arguments.namespace, || std::io::stdin().lock())?;
     let stages = arguments.then.iter().map(|file| manifest::load_stage(file, &arguments.namespace));
     let stages = stages.collect::<Result<Vec<_>, _>>()?;
-    let settings =
-        Settings { strict: arguments.strict, plugins: plugin::PROVISIONING, ..Settings::default() };
+    let settings = Settings {
+        strict: arguments.strict,
+        strict_capacity: arguments.strict_capacity,
+        plugins: plugin::PROVISIONING,
+        ..Settings::default()
+    };
     let input = Input { loaded, stages, settings, limit: Some(arguments.limit) };
     Ok(simulate_watched(input, progress)?)
 }

@@ -10,6 +10,7 @@ use crate::objects::translation::{self, Drivers};
 
 /// What decisions may take for granted.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own, by its name")]
 pub struct Settings {
     /// Whether `volumeAttributesClassName` takes part in matching (locked on since Kubernetes 1.36).
     pub volume_attributes_class: bool,
@@ -21,6 +22,8 @@ pub struct Settings {
     pub drivers: Drivers,
     /// Whether a reserved volume that differs from what its claim asks for is refused, not only warned about.
     pub strict: bool,
+    /// Whether volumes that are to be made are counted together against what drivers report, not each alone.
+    pub strict_capacity: bool,
     /// How long binding the volumes of a pod may take before the pod is scheduled anew.
     pub bind_timeout: Duration,
 }
@@ -36,6 +39,7 @@ impl Default for Settings {
             plugins: plugin::BUILT_IN,
             drivers: translation::DRIVERS,
             strict: false,
+            strict_capacity: true,
             bind_timeout: BIND_TIMEOUT,
         }
     }

@@ -7,11 +7,14 @@
 
 pub mod access;
 pub mod annotations;
+pub mod attachment;
+pub mod capacity;
 pub mod claim;
 pub mod class;
 pub mod plugin;
 pub mod pod;
 pub mod quantity;
+pub mod requests;
 pub mod taint;
 pub mod topology;
 pub mod translation;

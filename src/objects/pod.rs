@@ -2,11 +2,9 @@
 //!
 //! Answers to upstream's `component-helpers/storage/ephemeral` and `pkg/volume/util.IsPodTerminated`.
 
-use std::collections::BTreeMap;
+use k8s_openapi::api::core::v1::PodCondition;
 
-use k8s_openapi::api::core::v1::{Container, PodCondition};
-
-use super::{Claim, Pod, is_deleting, name, quantity::Amount, uid};
+use super::{Claim, Pod, is_deleting, name, uid};
 
 /// A claim that a pod uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +28,20 @@ pub fn claims(pod: &Pod) -> impl Iterator<Item = ClaimUse> + '_ {
             None
         }
     })
+}
+
+/// The scheduler that the pod names.
+#[must_use]
+pub fn scheduler_name(pod: &Pod) -> &str {
+    let named = pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
+    named.filter(|name| !name.is_empty()).unwrap_or("default-scheduler")
+}
+
+/// Whether the pod wants to be near other pods, or away from them.
+#[must_use]
+pub fn speaks_of_others(pod: &Pod) -> bool {
+    let affinity = pod.spec.as_ref().and_then(|s| s.affinity.as_ref());
+    affinity.is_some_and(|a| a.pod_anti_affinity.is_some() || a.pod_affinity.is_some())
 }
 
 /// The node that the pod is on, `""` while it is on none.
@@ -69,57 +81,6 @@ pub fn is_terminated(pod: &Pod) -> bool {
 pub fn owns(pod: &Pod, claim: &Claim) -> bool {
     let owners = claim.metadata.owner_references.as_deref().unwrap_or_default();
     owners.iter().any(|owner| owner.controller == Some(true) && owner.uid == uid(&pod.metadata))
-}
-
-/// Amounts by resource name, such as `cpu`, `memory` and `pods`.
-pub type Resources = BTreeMap<String, Amount>;
-
-fn container_requests(container: &Container) -> Resources {
-    let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref());
-    let limits = container.resources.as_ref().and_then(|r| r.limits.as_ref());
-    // The API server fills a missing request from the limit.
-    let named = limits.into_iter().flatten().chain(requests.into_iter().flatten());
-    named.filter_map(|(resource, quantity)| Some((resource.clone(), Amount::parse(&quantity.0)?))).collect()
-}
-
-fn add(total: &mut Resources, more: &Resources) {
-    for (resource, amount) in more {
-        let sum = total.entry(resource.clone()).or_default();
-        *sum = *sum + *amount;
-    }
-}
-
-/// What the pod requests of a node: the sum over its containers and sidecars, or what its init containers need
-/// at their peak if that is more, and its overhead. Answers to upstream's `PodRequests`.
-#[must_use]
-pub fn requests(pod: &Pod) -> Resources {
-    let Some(spec) = &pod.spec else { return Resources::new() };
-    let mut total = Resources::new();
-    let mut peak = Resources::new();
-    let mut sidecars = Resources::new();
-    for container in spec.init_containers.iter().flatten() {
-        let own = container_requests(container);
-        let mut with_sidecars = sidecars.clone();
-        add(&mut with_sidecars, &own);
-        for (resource, amount) in with_sidecars {
-            let highest = peak.entry(resource).or_default();
-            *highest = amount.max(*highest);
-        }
-        if container.restart_policy.as_deref() == Some("Always") {
-            add(&mut sidecars, &own);
-        }
-    }
-    add(&mut total, &sidecars);
-    for container in &spec.containers {
-        add(&mut total, &container_requests(container));
-    }
-    for (resource, amount) in peak {
-        let sum = total.entry(resource).or_default();
-        *sum = amount.max(*sum);
-    }
-    let overhead = spec.overhead.iter().flatten();
-    add(&mut total, &overhead.filter_map(|(r, q)| Some((r.clone(), Amount::parse(&q.0)?))).collect());
-    total
 }
 
 /// Says in the pod's `PodScheduled` condition why no node was found; a pod that already says so stays as it is.

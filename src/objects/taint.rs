@@ -7,9 +7,18 @@ use k8s_openapi::api::core::v1::{Node, Taint, Toleration};
 /// The first taint of the node with one of `effects` that the tolerations do not cover.
 #[must_use]
 pub fn untolerated<'a>(tolerations: &[Toleration], node: &'a Node, effects: &[&str]) -> Option<&'a Taint> {
+    all_untolerated(tolerations, node, effects).next()
+}
+
+/// The taints of the node with one of `effects` that the tolerations do not cover.
+pub fn all_untolerated<'a>(
+    tolerations: &[Toleration],
+    node: &'a Node,
+    effects: &[&str],
+) -> impl Iterator<Item = &'a Taint> {
     let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
-    let mut taints = taints.filter(|taint| effects.contains(&taint.effect.as_str()));
-    taints.find(|taint| !is_tolerated(taint, tolerations))
+    let taints = taints.filter(|taint| effects.contains(&taint.effect.as_str()));
+    taints.filter(|taint| !is_tolerated(taint, tolerations))
 }
 
 /// Whether one of the tolerations covers the taint.
@@ -27,9 +36,7 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     match toleration.operator.as_deref().unwrap_or("Equal") {
         "Exists" => true,
         "Equal" | "" => {
-            !key.is_empty()
-                && toleration.value.as_deref().unwrap_or_default()
-                    == taint.value.as_deref().unwrap_or_default()
+            toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default()
         }
         other => {
             tracing::debug!(operator = other, "a toleration with an unknown operator tolerates nothing");
@@ -55,6 +62,9 @@ mod tests {
     #[case(json!([{"key": "gpu", "value": "yes"}]), true)]
     #[case(json!([{"key": "gpu", "value": "no"}]), false)]
     #[case(json!([{"key": "gpu", "operator": "Exists", "effect": "NoExecute"}]), false)]
+    #[case(json!([{"key": "cpu", "operator": "Exists"}]), false)]
+    #[case(json!([{"value": "yes"}]), true)]
+    #[case(json!([{"key": "gpu", "operator": "Gt", "value": "1"}]), false)]
     fn taints(#[case] tolerations: Value, #[case] tolerated: bool) {
         let tolerations: Vec<Toleration> = from_value(tolerations).expect("as the API spells it");
         assert_eq!(untolerated(&tolerations, &node(), &["NoSchedule"]).is_none(), tolerated);

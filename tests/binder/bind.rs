@@ -319,7 +319,7 @@ pub fn bind(record: &Record) -> String {
             (changed(node, bind.volumes()), crate::record::pod_volumes(&record.got["podVolumes"]));
         assert_eq!(after.bindings, recorded.bindings, "podVolumes");
         let names = |volumes: &PodVolumes| -> Vec<Key> {
-            volumes.provisions.iter().map(|provision| provision.claim_key()).collect()
+            volumes.provisions.iter().map(pvbind::binder::Provision::claim_key).collect()
         };
         assert_eq!(names(&after), names(&recorded), "podVolumes");
         state::check(record, &cluster, "stateAfter");

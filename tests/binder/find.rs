@@ -2,7 +2,6 @@
 
 use pvbind::cluster::{Cluster, Key, PodVolumes};
 use pvbind::decide::Settings;
-use pvbind::decide::binder::capacity::Debits;
 use pvbind::decide::binder::claims::{self, PodClaims, Used};
 use pvbind::decide::binder::find::{Found, PodSearch};
 use pvbind::objects::{Claim, Node, Pod, Volume, name, namespace, volume};
@@ -25,11 +24,15 @@ pub fn run(record: &Record) -> String {
     let sorted = claims::sort(&cluster, &key, &pod).map_err(|why| why.to_string());
     check_sorted(record, &cluster, sorted.as_ref());
     let found = sorted.and_then(|claims| {
-        if claims.immediate.is_empty() {
-            find(&cluster, &settings, &claims, &node)
-        } else {
-            Err(IMMEDIATE.to_owned())
+        if !claims.immediate.is_empty() {
+            return Err(IMMEDIATE.to_owned());
         }
+        let found = find(&cluster, &settings, &claims, &node);
+        if claims.delayed.len() < 2 {
+            let strictly = Settings { strict_capacity: true, ..settings };
+            assert_eq!(find(&cluster, &strictly, &claims, &node), found, "one claim alone is counted alike");
+        }
+        found
     });
     check(record, found.as_ref());
     match found {
@@ -51,8 +54,7 @@ pub fn find(
     claims: &PodClaims,
     node: &Node,
 ) -> Result<Found, String> {
-    let debits = Debits::default();
-    PodSearch::new(cluster, settings, claims, &debits).on_node(node).map_err(|why| why.to_string())
+    PodSearch::new(cluster, settings, claims).on_node(node).map_err(|why| why.to_string())
 }
 
 /// Compares how the claims were sorted.

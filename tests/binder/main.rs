@@ -8,6 +8,7 @@ mod bind;
 mod cache;
 mod eligible;
 mod find;
+mod hints;
 mod plugin;
 mod record;
 mod score;
@@ -25,7 +26,7 @@ use record::Record;
 type Run = fn(&Record) -> String;
 
 /// The operations, by their name in the records.
-const OPERATIONS: [(&str, Run); 12] = [
+const OPERATIONS: [(&str, Run); 17] = [
     ("assumeCacheTrace", cache::run),
     ("assumePodVolumes", assume::assume),
     ("assumeThenRevert", assume::revert),
@@ -35,6 +36,11 @@ const OPERATIONS: [(&str, Run); 12] = [
     ("findAssumeFind", assume::find_again),
     ("findPodVolumes", find::run),
     ("getEligibleNodes", eligible::nodes),
+    ("isSchedulableAfterCSIDriverChange", hints::csi_driver),
+    ("isSchedulableAfterCSINodeChange", hints::csi_node),
+    ("isSchedulableAfterCSIStorageCapacityChange", hints::capacity),
+    ("isSchedulableAfterPersistentVolumeClaimChange", hints::claim),
+    ("isSchedulableAfterStorageClassChange", hints::class),
     ("plugin", plugin::run),
     ("preBindPreFlight", plugin::pre_flight),
     ("score", score::score),
@@ -44,7 +50,8 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     for record in record::load() {
-        let Some((_, run)) = OPERATIONS.iter().find(|(name, _)| *name == record.op) else { continue };
+        let run = OPERATIONS.iter().find(|(name, _)| *name == record.op);
+        let (_, run) = run.unwrap_or_else(|| panic!("{}: nobody runs {}", record.id, record.op));
         let record = Arc::new(record);
         let apart = if record.differs.is_some() { "differs::" } else { "" };
         trials.push(Trial::test(format!("binder::{apart}{}", record.id), move || {
@@ -56,6 +63,11 @@ fn main() {
             Ok(())
         }));
     }
+    let (run, recorded) = (trials.len(), record::count());
+    trials.push(Trial::test("binder::every_record_is_run", move || {
+        assert_eq!(run, recorded);
+        Ok(())
+    }));
     libtest_mimic::run(&arguments, trials).exit();
 }
 

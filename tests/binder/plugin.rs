@@ -30,7 +30,7 @@ pub fn run(record: &Record) -> String {
     compare(record, "preFilterStatus", &status);
     let Ok(mut cycle) = cycle else { return story.text() };
     check_eligible(record, &cycle, &cluster);
-    let statuses = cycle.filter(&cluster, &settings, &pod, &nodes);
+    let statuses = cycle.filter(&cluster, &settings, &nodes);
     let statuses: Vec<Value> = statuses.iter().map(|status| recorded(status.as_ref().err())).collect();
     for (node, status) in nodes.iter().zip(&statuses) {
         story.node(node);

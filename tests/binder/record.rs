@@ -28,7 +28,6 @@ const OLDER: &str = "k8s-1.28.4";
 pub struct Record {
     pub id: String,
     pub source: String,
-    pub func: String,
     pub op: String,
     #[serde(default)]
     pub config: Value,
@@ -125,11 +124,11 @@ impl Record {
         Provision { capacity, ..provision.clone() }
     }
 
-    /// The settings of upstream's tests.
+    /// The settings of upstream's tests: each claim is compared alone with the whole of a capacity.
     pub fn settings(&self) -> Settings {
         let features = self.config.get("features").cloned().unwrap_or_default();
         let attributes = part(&features, "enableVolumeAttributesClass").unwrap_or(false);
-        Settings { volume_attributes_class: attributes, ..Settings::default() }
+        Settings { volume_attributes_class: attributes, strict_capacity: false, ..Settings::default() }
     }
 
     /// An argument; `null` and what is absent are nothing.
@@ -228,12 +227,22 @@ fn differing() -> Vec<(String, String)> {
     replayed.chain(caches).collect()
 }
 
+/// How many records there are, in all files.
+pub fn count() -> usize {
+    files().iter().map(|path| read::<Vec<Value>>(path).len()).sum()
+}
+
 fn all() -> Vec<Record> {
+    files().iter().flat_map(|path| read::<Vec<Record>>(path)).collect()
+}
+
+/// The files that hold records.
+fn files() -> Vec<PathBuf> {
     let files = std::fs::read_dir(FOLDER).unwrap_or_else(|error| panic!("{FOLDER}: {error}"));
     let mut paths: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
     paths.sort();
-    let is_records = |path: &&PathBuf| path.file_name().is_some_and(|name| name != DIFFERENCES);
-    paths.iter().filter(is_records).flat_map(|path| read::<Vec<Record>>(path)).collect()
+    paths.retain(|path| path.file_name().is_some_and(|name| name != DIFFERENCES));
+    paths
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> T {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use pvbind::decide::binder::score::{Point, Shape, StorageResource, StorageResources};
+use pvbind::decide::binder::storage::{Point, Shape, StorageResource, StorageResources};
 use serde::Deserialize;
 
 use crate::record::{Record, part};

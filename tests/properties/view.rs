@@ -30,7 +30,7 @@ pub fn view(cluster: &Cluster) -> Vec<String> {
         lines.push(format!("n{i}: in use {:?}", cluster.in_use(&format!("n{i}"))));
     }
     lines.push(format!("default {:?}", cluster.default_class()));
-    lines.push(format!("avoiding {:?}", keys_of(cluster.pods_with_anti_affinity())));
+    lines.push(format!("speaking of others {:?}", keys_of(cluster.pods_with_affinity())));
     for class in ["", "now", "late", "odd", "local"] {
         for mode in ["Filesystem", "Block"] {
             groups(cluster, class, mode, &mut lines);

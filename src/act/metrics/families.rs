@@ -15,12 +15,13 @@ use prometheus::{Error, HistogramOpts, HistogramVec, Opts, Registry};
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
 use super::census::Sort;
+use super::scheduling::Scheduling;
 
 /// Upstream's buckets for operations.
 const OPERATION_BUCKETS: [f64; 13] =
     [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 120.0, 300.0, 600.0];
 /// Binding takes four round trips where nothing has to be made, and minutes where a volume is awaited.
-const BIND_BUCKETS: [f64; 15] =
+pub(super) const BIND_BUCKETS: [f64; 15] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0];
 
 const VOLUME_LABELS: [&str; 2] = ["plugin_name", "volume_mode"];
@@ -47,10 +48,11 @@ pub(super) struct Families {
     pub(super) self_conflicts: IntCounter,
     pub(super) queue_depth: IntGauge,
     pub(super) bind_seconds: Histogram,
+    pub(super) scheduling: Scheduling,
 }
 
 /// Adds a metric to those that are shown.
-fn shown<M: Collector + Clone + 'static>(registry: &Registry, metric: M) -> Result<M, Error> {
+pub(super) fn shown<M: Collector + Clone + 'static>(registry: &Registry, metric: M) -> Result<M, Error> {
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
 }
@@ -118,6 +120,7 @@ impl Families {
             )?,
             queue_depth: shown(&registry, depth)?,
             bind_seconds: shown(&registry, Histogram::with_opts(bind)?)?,
+            scheduling: Scheduling::new(&registry)?,
             registry,
         })
     }

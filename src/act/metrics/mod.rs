@@ -7,6 +7,7 @@
 
 mod census;
 mod families;
+mod scheduling;
 mod sent;
 pub mod serve;
 mod started;
@@ -24,10 +25,11 @@ pub use sent::{Answer, Sent};
 use super::decider::Job;
 use super::execute::Outcome;
 use crate::cluster::{Cluster, Key, Kind, Object};
-use crate::decide::{Action, Operation, Plan, Reason, Settings};
-use crate::objects::claim;
+use crate::decide::{Action, Operation, Plan, Reason, Settings, Write};
+use crate::objects::{claim, pod};
 use census::Census;
 use families::Families;
+use scheduling::Pods;
 use started::{Begun, Started};
 
 /// What is recorded, or nothing. Cheap to clone; clones record in the same place.
@@ -50,6 +52,7 @@ struct Memory {
     started: Started,
     /// Since when each claim has been seen unbound.
     unbound: BTreeMap<Key, Instant>,
+    pods: Pods,
     /// The last version of each object that this process wrote.
     written: BTreeMap<Key, u64>,
 }
@@ -64,8 +67,24 @@ pub enum Matter {
         /// The number of writes.
         writes: usize,
     },
+    /// A pod is placed.
+    PlacesPod {
+        /// The scheduler that the pod names.
+        profile: String,
+    },
     /// Anything else.
     Other,
+}
+
+impl Matter {
+    fn of_pod(job: &Job) -> Self {
+        let places = |action: &Action| matches!(action, Action::Write(Write::BindPod { .. }));
+        let pod = job.objects.get(&job.key).and_then(Object::as_pod);
+        match pod.filter(|_| job.actions.iter().any(places)) {
+            Some(pod) => Matter::PlacesPod { profile: pod::scheduler_name(pod).to_owned() },
+            None => Matter::Other,
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -116,7 +135,8 @@ impl Inner {
             Kind::Volume => self.succeeded(memory, key),
             // A claim that goes before it is bound was not provisioned in any time.
             Kind::Claim => drop(memory.started.end(key, Instant::now())),
-            Kind::Pod | Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => {}
+            Kind::Pod => memory.pods.gone(key),
+            Kind::Class | Kind::Node | Kind::CsiNode | Kind::CsiDriver | Kind::Capacity => {}
         }
     }
 
@@ -201,6 +221,21 @@ impl Metrics {
         }
     }
 
+    /// A pod has been decided about.
+    pub fn scheduled(&self, cluster: &Cluster, key: &Key, plan: &Plan, now: Instant) {
+        let (Some(inner), Some(pod)) = (&self.0, cluster.pod(key)) else { return };
+        lock(&inner.memory).pods.decided(&inner.families.scheduling, key, pod, plan, now);
+    }
+
+    /// A job for an object has failed; if that is a pod, so has an attempt to place it.
+    pub fn attempt_failed(&self, cluster: &Cluster, key: &Key) {
+        let (Some(inner), Some(pod)) = (&self.0, cluster.pod(key)) else { return };
+        inner.families.scheduling.attempt("error", pod::scheduler_name(pod));
+        if cluster.assumption(key).is_some() {
+            inner.families.scheduling.stage_error("bind");
+        }
+    }
+
     /// What a job is about, before it is performed.
     #[must_use]
     pub fn matter(&self, job: &Job) -> Matter {
@@ -216,6 +251,7 @@ impl Metrics {
                 let writes = job.actions.iter().filter(|action| matches!(action, Action::Write(_)));
                 Matter::AssignsClass { writes: writes.count() }
             }
+            (Reason::Pod(_), _) => Matter::of_pod(job),
             _ => Matter::Other,
         }
     }
@@ -241,7 +277,10 @@ impl Metrics {
                     inner.families.retroactive_errors.inc_by(u64::from(failed));
                 }
             }
-            Matter::Other => {}
+            Matter::PlacesPod { profile } if !failed => {
+                inner.families.scheduling.attempt("scheduled", profile);
+            }
+            Matter::PlacesPod { .. } | Matter::Other => {}
         }
     }
 
@@ -285,7 +324,11 @@ impl Metrics {
     pub fn text(&self) -> Result<String, prometheus::Error> {
         let Some(inner) = &self.0 else { return Ok(String::new()) };
         let _turn = lock(&inner.turn);
-        let counts = lock(&inner.memory).census.counts();
+        let (counts, waiting) = {
+            let memory = lock(&inner.memory);
+            (memory.census.counts(), memory.pods.waiting())
+        };
+        inner.families.scheduling.pending(waiting);
         inner.families.text(&counts)
     }
 }

@@ -14,7 +14,7 @@ use crate::decide::{Event, Reads, Write};
 use crate::objects::{Claim, Class, Volume};
 
 /// The values of a metric's samples, by labels as they are written. Under a paused clock all are whole numbers.
-fn samples(metrics: &Metrics, name: &str) -> Vec<(String, u64)> {
+pub(super) fn samples(metrics: &Metrics, name: &str) -> Vec<(String, u64)> {
     let text = metrics.text().unwrap();
     let lines = text.lines().filter(|line| line.starts_with(name));
     let of_name = lines.filter_map(|line| line[name.len()..].rsplit_once(' '));
@@ -23,16 +23,16 @@ fn samples(metrics: &Metrics, name: &str) -> Vec<(String, u64)> {
 }
 
 #[track_caller]
-fn total(metrics: &Metrics, name: &str) -> u64 {
+pub(super) fn total(metrics: &Metrics, name: &str) -> u64 {
     samples(metrics, name).iter().map(|(_, value)| value).sum()
 }
 
-fn class(name: &str, provisioner: &str) -> Object {
+pub(super) fn class(name: &str, provisioner: &str) -> Object {
     let class = json!({"metadata": {"name": name}, "provisioner": provisioner});
     Object::from(serde_json::from_value::<Class>(class).unwrap())
 }
 
-fn claim(version: u64, class: &str, phase: &str) -> Object {
+pub(super) fn claim(version: u64, class: &str, phase: &str) -> Object {
     let claim = json!({
         "metadata": {"namespace": "n", "name": "c", "uid": "u", "resourceVersion": version.to_string()},
         "spec": {"storageClassName": class},

@@ -1,47 +1,14 @@
 //! Pods that want to be near other pods, or away from them.
 //!
-//! Answers to upstream's plugin `InterPodAffinity`, the required terms. Namespace selectors are not looked at: a
-//! term with one counts the pod's own namespace and those that it names.
+//! What is required decides where a pod may be, what is preferred where it would rather be; both are looked up once for all
+//! nodes. Pods that have ended are nobody's neighbours. Answers to upstream's plugin `InterPodAffinity`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::PodAffinityTerm;
-
+use super::terms::{self, Term};
 use super::unfit::Unfit;
 use crate::cluster::{Cluster, Key};
-use crate::objects::topology::{self, Labels};
-use crate::objects::{Node, Pod, namespace};
-
-/// The required anti-affinity terms of a pod.
-#[must_use]
-pub fn anti_terms(pod: &Pod) -> &[PodAffinityTerm] {
-    let affinity = pod.spec.as_ref().and_then(|s| s.affinity.as_ref());
-    let anti = affinity.and_then(|a| a.pod_anti_affinity.as_ref());
-    anti.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_deref()).unwrap_or_default()
-}
-
-/// The required affinity terms of a pod.
-#[must_use]
-pub fn terms(pod: &Pod) -> &[PodAffinityTerm] {
-    let affinity = pod.spec.as_ref().and_then(|s| s.affinity.as_ref());
-    let affinity = affinity.and_then(|a| a.pod_affinity.as_ref());
-    affinity
-        .and_then(|a| a.required_during_scheduling_ignored_during_execution.as_deref())
-        .unwrap_or_default()
-}
-
-/// Whether a term that `owner` has speaks of a pod.
-fn speaks_of(term: &PodAffinityTerm, owner: &Pod, pod: &Pod) -> bool {
-    let named = term.namespaces.as_deref().unwrap_or_default();
-    let in_scope = if named.is_empty() {
-        namespace(&owner.metadata) == namespace(&pod.metadata)
-    } else {
-        named.iter().any(|n| n == namespace(&pod.metadata))
-    };
-    let selector = term.label_selector.as_ref();
-    in_scope
-        && selector.is_some_and(|s| topology::selector_matches(s, pod.metadata.labels.as_ref()) == Some(true))
-}
+use crate::objects::{Node, Pod, pod};
 
 /// A place: a topology key and its value.
 type Place = (String, String);
@@ -53,35 +20,70 @@ pub struct Near {
     avoided: BTreeSet<Place>,
     /// Places that other pods' anti-affinity forbids.
     forbidden: BTreeSet<Place>,
-    /// For each affinity term: its topology key, the places that satisfy it, and whether any place does because
-    /// the pod is the first of its kind.
-    wanted: Vec<(String, BTreeSet<Place>, bool)>,
+    /// The topology keys of its affinity.
+    keys: Vec<String>,
+    /// The places of those pods of which all terms of its affinity speak.
+    wanted: BTreeSet<Place>,
+    /// Whether the pod is the first of its kind: all terms speak of itself, and of no other pod.
+    is_first: bool,
 }
 
 fn place(node: &Node, key: &str) -> Option<Place> {
-    let value = node.metadata.labels.as_ref().and_then(|labels: &Labels| labels.get(key))?;
+    let value = node.metadata.labels.as_ref().and_then(|labels| labels.get(key))?;
     Some((key.to_owned(), value.clone()))
+}
+
+fn is_in(node: &Node, places: &BTreeSet<Place>) -> bool {
+    let labels = node.metadata.labels.as_ref();
+    places.iter().any(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
+}
+
+/// The node of a pod that has not ended.
+fn node_of<'a>(cluster: &'a Cluster, key: &Key, pod: &Pod) -> Option<&'a Node> {
+    if pod::is_finished(pod) {
+        return None;
+    }
+    cluster.node(cluster.node_of(key, pod)?).map(AsRef::as_ref)
+}
+
+/// The other pods that are on nodes, or about to be.
+fn others<'a>(cluster: &'a Cluster, key: &Key) -> impl Iterator<Item = (&'a Pod, &'a Node)> {
+    let others = cluster.keyed_pods().filter(move |(other, _)| *other != key);
+    others.filter_map(|(key, pod)| Some((pod.as_ref(), node_of(cluster, key, pod)?)))
+}
+
+/// Those of them that have terms of their own.
+fn speaking<'a>(cluster: &'a Cluster, key: &Key) -> impl Iterator<Item = (&'a Pod, &'a Node)> {
+    let others = cluster.pods_with_affinity().filter(move |(other, _)| *other != key);
+    others.filter_map(|(key, pod)| Some((pod.as_ref(), node_of(cluster, key, pod)?)))
 }
 
 impl Near {
     /// Looks at the pods that are on nodes. Cost: those of the cluster when the pod has terms itself, else only
-    /// those with anti-affinity.
+    /// those with terms.
     #[must_use]
     pub fn of(cluster: &Cluster, key: &Key, pod: &Pod) -> Self {
         let mut near = Near::default();
-        for (other_key, other) in cluster.pods_with_anti_affinity().filter(|(other, _)| *other != key) {
-            let Some(node) = node_of(cluster, other_key, other) else { continue };
-            let speaking = anti_terms(other).iter().filter(|term| speaks_of(term, other, pod));
-            near.forbidden.extend(speaking.filter_map(|term| place(node, &term.topology_key)));
+        for (other, node) in speaking(cluster, key) {
+            let speaking = terms::away(other).filter(|term| term.speaks_of(pod));
+            near.forbidden.extend(speaking.filter_map(|term| place(node, term.topology_key())));
         }
-        for term in anti_terms(pod) {
-            near.avoided.extend(places(cluster, key, pod, term));
+        let (wanted, avoided): (Vec<Term>, Vec<Term>) =
+            (terms::near(pod).collect(), terms::away(pod).collect());
+        if wanted.is_empty() && avoided.is_empty() {
+            return near;
         }
-        for term in terms(pod) {
-            let places = places(cluster, key, pod, term);
-            let is_first = places.is_empty() && speaks_of(term, pod, pod);
-            near.wanted.push((term.topology_key.clone(), places, is_first));
+        let all_speak_of =
+            |other: &Pod| !wanted.is_empty() && wanted.iter().all(|term| term.speaks_of(other));
+        for (other, node) in others(cluster, key) {
+            let speaking = avoided.iter().filter(|term| term.speaks_of(other));
+            near.avoided.extend(speaking.filter_map(|term| place(node, term.topology_key())));
+            if all_speak_of(other) {
+                near.wanted.extend(wanted.iter().filter_map(|term| place(node, term.topology_key())));
+            }
         }
+        near.is_first = near.wanted.is_empty() && all_speak_of(pod);
+        near.keys = wanted.iter().map(|term| term.topology_key().to_owned()).collect();
         near
     }
 
@@ -90,119 +92,69 @@ impl Near {
     /// # Errors
     /// What forbids it.
     pub fn allows(&self, node: &Node) -> Result<(), Unfit<'static>> {
-        for (key, places, is_first) in &self.wanted {
+        for key in &self.keys {
             let here = place(node, key);
-            let satisfied = here.is_some_and(|here| *is_first || places.contains(&here));
-            if !satisfied {
+            if !here.is_some_and(|here| self.is_first || self.wanted.contains(&here)) {
                 return Err(Unfit::PodAffinity);
             }
         }
-        let stands_in = |places: &BTreeSet<Place>| {
-            places.iter().any(|(key, value)| {
-                node.metadata.labels.as_ref().and_then(|labels| labels.get(key)) == Some(value)
-            })
-        };
-        if stands_in(&self.avoided) {
+        if is_in(node, &self.avoided) {
             return Err(Unfit::PodAntiAffinity);
         }
-        if stands_in(&self.forbidden) {
+        if is_in(node, &self.forbidden) {
             return Err(Unfit::ExistingAntiAffinity);
         }
         Ok(())
     }
 }
 
-fn node_of<'a>(cluster: &'a Cluster, key: &Key, pod: &Pod) -> Option<&'a Node> {
-    cluster.node(cluster.node_of(key, pod)?).map(AsRef::as_ref)
-}
+/// What another pod that has to be near this one adds to a place.
+const REQUIRED: i64 = 1;
 
-fn places(cluster: &Cluster, key: &Key, pod: &Pod, term: &PodAffinityTerm) -> BTreeSet<Place> {
-    cluster
-        .keyed_pods()
-        .filter(|(other_key, other)| *other_key != key && speaks_of(term, pod, other))
-        .filter_map(|(other_key, other)| place(node_of(cluster, other_key, other)?, &term.topology_key))
-        .collect()
+/// Where a pod would rather be, and where other pods would rather have it; computed once for all nodes.
+#[derive(Debug, Default)]
+pub struct Rather(BTreeMap<Place, i64>);
+
+impl Rather {
+    /// Looks at the pods that are on nodes. Cost: those of the cluster when the pod prefers some, else only those with
+    /// terms.
+    #[must_use]
+    pub fn of(cluster: &Cluster, key: &Key, pod: &Pod) -> Self {
+        let mut rather = Rather::default();
+        let own: Vec<(i64, Term)> = terms::preferred(pod).collect();
+        if !own.is_empty() {
+            for (other, node) in others(cluster, key) {
+                for (weight, term) in &own {
+                    rather.weigh(*weight, term, other, node);
+                }
+            }
+        }
+        for (other, node) in speaking(cluster, key) {
+            terms::near(other).for_each(|term| rather.weigh(REQUIRED, &term, pod, node));
+            terms::preferred(other).for_each(|(weight, term)| rather.weigh(weight, &term, pod, node));
+        }
+        rather
+    }
+
+    /// Takes a term into account that is said of a pod; `node` is where the other one of the two is.
+    fn weigh(&mut self, weight: i64, term: &Term, of: &Pod, node: &Node) {
+        if term.speaks_of(of)
+            && let Some(place) = place(node, term.topology_key())
+        {
+            *self.0.entry(place).or_default() += weight;
+        }
+    }
+
+    /// What speaks for the node.
+    #[must_use]
+    pub fn on(&self, node: &Node) -> i64 {
+        let labels = node.metadata.labels.as_ref();
+        let here =
+            |(key, value): &(&String, &String)| labels.and_then(|labels| labels.get(*key)) == Some(*value);
+        let places = self.0.iter().map(|((key, value), weight)| ((key, value), weight));
+        places.filter(|(place, _)| here(place)).map(|(_, weight)| weight).sum()
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cluster::Object;
-    use rstest::rstest;
-    use serde_json::{Value, from_value, json};
-
-    fn node(name: &str, zone: &str) -> Node {
-        from_value(json!({"metadata": {"name": name, "labels": {"zone": zone}}})).unwrap()
-    }
-
-    fn pod(namespace: &str, name: &str, at: &str, affinity: &Value) -> Pod {
-        from_value(json!({
-            "metadata": {"namespace": namespace, "name": name, "labels": {"app": "a"}},
-            "spec": {"nodeName": at, "containers": [], "affinity": affinity},
-        }))
-        .unwrap()
-    }
-
-    fn term(app: &str, namespaces: &Value) -> Value {
-        json!([{"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone", "namespaces": namespaces}])
-    }
-
-    fn near(kind: &str, app: &str, namespaces: &Value) -> Value {
-        json!({kind: {"requiredDuringSchedulingIgnoredDuringExecution": term(app, namespaces)}})
-    }
-
-    /// One pod runs in zone `x`; the other may be in zones `x` and `y`, or not.
-    #[rstest]
-    #[case::nobody_wants_anything(json!(null), "ns", json!(null), [Ok(()), Ok(())])]
-    #[case::away(near("podAntiAffinity", "a", &json!(null)), "ns", json!(null), [Err(Unfit::PodAntiAffinity), Ok(())])]
-    #[case::away_from_others(near("podAntiAffinity", "b", &json!(null)), "ns", json!(null), [Ok(()), Ok(())])]
-    #[case::away_elsewhere(near("podAntiAffinity", "a", &json!(null)), "other", json!(null), [Ok(()), Ok(())])]
-    #[case::away_from_named(near("podAntiAffinity", "a", &json!(["other"])), "other", json!(null), [Err(Unfit::PodAntiAffinity), Ok(())])]
-    #[case::away_from_named_only(near("podAntiAffinity", "a", &json!(["other"])), "ns", json!(null), [Ok(()), Ok(())])]
-    #[case::not_wanted(json!(null), "ns", near("podAntiAffinity", "a", &json!(null)), [Err(Unfit::ExistingAntiAffinity), Ok(())])]
-    #[case::not_wanted_elsewhere(json!(null), "other", near("podAntiAffinity", "a", &json!(null)), [Ok(()), Ok(())])]
-    #[case::together(near("podAffinity", "a", &json!(null)), "ns", json!(null), [Ok(()), Err(Unfit::PodAffinity)])]
-    #[case::first_of_its_kind(near("podAffinity", "a", &json!(null)), "other", json!(null), [Ok(()), Ok(())])]
-    #[case::with_nobody(near("podAffinity", "b", &json!(null)), "ns", json!(null), [Err(Unfit::PodAffinity), Err(Unfit::PodAffinity)])]
-    fn pods_are_where_they_may_be(
-        #[case] wanted: Value,
-        #[case] namespace: &str,
-        #[case] of_other: Value,
-        #[case] allowed: [Result<(), Unfit<'static>>; 2],
-    ) {
-        let (x, y) = (node("x1", "x"), node("y1", "y"));
-        let mut cluster = Cluster::new();
-        cluster.show(Object::from(x.clone()));
-        cluster.show(Object::from(y.clone()));
-        cluster.show(Object::from(pod(namespace, "other", "x1", &of_other)));
-        let pod = pod("ns", "p", "", &wanted);
-        let near = Near::of(&cluster, &Key::pod("ns", "p"), &pod);
-        assert_eq!([near.allows(&x), near.allows(&y)], allowed);
-        let nowhere: Node = from_value(json!({"metadata": {"name": "z1"}})).unwrap();
-        let bound = near.wanted.is_empty();
-        assert_eq!(
-            near.allows(&nowhere).is_ok(),
-            bound,
-            "a node without the label is no place to be near to"
-        );
-    }
-
-    #[test]
-    fn only_pods_with_affinity_follow_others() {
-        let away = pod("ns", "p", "", &near("podAntiAffinity", "a", &json!(null)));
-        let beside = pod("ns", "p", "", &near("podAffinity", "a", &json!(null)));
-        let alone = pod("ns", "p", "", &json!(null));
-        let follows = [away, beside, alone].map(|pod| crate::decide::binder::follows_others(&pod));
-        assert_eq!(follows, [false, true, false]);
-    }
-
-    #[test]
-    fn a_pod_is_not_in_its_own_way() {
-        let mut cluster = Cluster::new();
-        cluster.show(Object::from(node("x1", "x")));
-        let pod = pod("ns", "p", "x1", &near("podAntiAffinity", "a", &json!(null)));
-        cluster.show(Object::from(pod.clone()));
-        let near = Near::of(&cluster, &Key::pod("ns", "p"), &pod);
-        assert_eq!(near.allows(&node("x1", "x")), Ok(()));
-    }
-}
+mod tests;

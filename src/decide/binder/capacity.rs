@@ -1,119 +1,84 @@
 //! Whether there is room for the volumes that are to be made.
 //!
-//! Unlike upstream, which compares each claim alone with the whole of a reported capacity, the claims of one pod
-//! and those that other pods wait for are counted together; see *Differences from upstream*. Answers to
-//! upstream's `hasEnoughCapacity`, `capacitySufficient` and `nodeHasAccess`.
+//! Strictly, the claims of one pod, and all that is promised already ([`crate::cluster::debits`]), are counted together
+//! against what a driver reports, and each alone against the largest volume that it makes; see *Differences from
+//! upstream*. Otherwise each is compared alone with the whole, as upstream does. Either way what is reported is an
+//! estimate unless it stands for one pool, and the driver has the last word. Answers to upstream's `hasEnoughCapacity`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::claims::PodClaims;
 use crate::cluster::{Cluster, Key};
+use crate::decide::Settings;
 use crate::objects::quantity::Amount;
-use crate::objects::{Capacity, Claim, Node, claim, name, namespace, topology};
+use crate::objects::{Capacity, Claim, Node, capacity};
 
-/// What claims that are being provisioned will take from each reported capacity.
+/// How room is counted for one pod; the same for all nodes.
 #[derive(Clone, Debug, Default)]
-pub struct Debits(BTreeMap<Key, Amount>);
+pub struct Count {
+    strict: bool,
+    /// What is promised to the pod's own claims, by report: it is theirs to take.
+    own: BTreeMap<Key, Amount>,
+}
 
 /// The room at one node, claim by claim.
+#[derive(Debug)]
 pub struct Room<'a> {
     cluster: &'a Cluster,
     node: &'a Node,
-    debits: &'a Debits,
+    count: &'a Count,
     taken: BTreeMap<Key, Amount>,
 }
 
-fn capacity_key(capacity: &Capacity) -> Key {
-    Key::new(crate::cluster::Kind::Capacity, namespace(&capacity.metadata), name(&capacity.metadata))
-}
-
-/// Whether the node can use storage from where the capacity is. One without a topology is used by nobody.
-fn is_accessible(capacity: &Capacity, node: &Node) -> bool {
-    let selector = capacity.node_topology.as_ref();
-    selector.is_some_and(|s| topology::selector_matches(s, node.metadata.labels.as_ref()) == Some(true))
-}
-
-fn parse(quantity: Option<&k8s_openapi::apimachinery::pkg::api::resource::Quantity>) -> Option<Amount> {
-    Amount::parse(&quantity?.0)
-}
-
-/// Whether the class's volumes are made by a driver that reports its capacity.
-#[must_use]
-pub fn is_tracked(cluster: &Cluster, provisioner: &str) -> bool {
-    cluster.csi_driver(provisioner).is_some_and(|driver| driver.spec.storage_capacity == Some(true))
-}
-
-impl Debits {
-    /// What the claims that are being provisioned take, other than those of the pod itself. Each is booked where
-    /// its pod is about to run, on the first capacity that its node can use and that has room for it.
+impl Count {
+    /// Counts for the pod that has these claims.
     #[must_use]
-    pub fn of(cluster: &Cluster, pod: &Key) -> Self {
-        let mut debits = Debits::default();
-        if cluster.capacities().next().is_none() {
-            return debits;
+    pub fn of(cluster: &Cluster, settings: &Settings, claims: &PodClaims) -> Self {
+        let mut own: BTreeMap<Key, Amount> = BTreeMap::new();
+        let promised = claims.delayed.iter().filter_map(|(key, _)| cluster.debits().of(key));
+        for (report, size) in promised {
+            let sum = own.entry(report.clone()).or_default();
+            *sum = *sum + size;
         }
-        for (other, assumption) in cluster.assumptions() {
-            if other == pod {
-                continue;
-            }
-            let Some(node) = cluster.node(&assumption.node) else { continue };
-            for provision in &assumption.volumes.provisions {
-                let key = provision.claim_key();
-                let Some(claim) = cluster.claim(&key).filter(|claim| !claim::is_fully_bound(claim)) else {
-                    continue;
-                };
-                let class_name = claim::class(claim);
-                if !cluster.class(class_name).is_some_and(|class| is_tracked(cluster, &class.provisioner)) {
-                    continue;
-                }
-                let booked = {
-                    let mut room = Room::new(cluster, node, &debits);
-                    room.take(class_name, claim);
-                    room.taken
-                };
-                for (capacity, amount) in booked {
-                    let sum = debits.0.entry(capacity).or_default();
-                    *sum = *sum + amount;
-                }
-            }
+        Count { strict: settings.strict_capacity, own }
+    }
+
+    /// What of a report is promised to others.
+    #[must_use]
+    pub fn promised(&self, cluster: &Cluster, report: &Key) -> Amount {
+        if !self.strict {
+            return Amount::ZERO;
         }
-        debits
+        cluster.debits().on(report) - self.own.get(report).copied().unwrap_or_default()
     }
 }
 
 impl<'a> Room<'a> {
-    /// The room at a node, less what is booked.
+    /// The room at a node.
     #[must_use]
-    pub fn new(cluster: &'a Cluster, node: &'a Node, debits: &'a Debits) -> Self {
-        Room { cluster, node, debits, taken: BTreeMap::new() }
+    pub fn new(cluster: &'a Cluster, node: &'a Node, count: &'a Count) -> Self {
+        Room { cluster, node, count, taken: BTreeMap::new() }
+    }
+
+    /// What of a report is promised to others, or taken by the pod's claims so far.
+    #[must_use]
+    pub fn promised(&self, report: &Key) -> Amount {
+        self.count.promised(self.cluster, report) + self.taken.get(report).copied().unwrap_or_default()
     }
 
     /// Takes room for one claim of a class whose driver reports its capacity; says where, or `None` when there is not
     /// enough. A claim that requests nothing takes nothing anywhere.
     pub fn take(&mut self, class: &str, claim: &Claim) -> Option<Option<Arc<Capacity>>> {
-        let Some(requested) = claim::requested_if_any(claim) else { return Some(None) };
-        let size = Amount::units(requested.value());
-        let usable = self.cluster.capacities().find(|capacity| {
-            capacity.storage_class_name == class
-                && is_accessible(capacity, self.node)
-                && self.holds(capacity, size)
-        });
-        let capacity = usable?;
-        let taken = self.taken.entry(capacity_key(capacity)).or_default();
-        *taken = *taken + size;
-        Some(Some(capacity.clone()))
-    }
-
-    /// Whether one more volume of this size fits: alone under the largest size that a volume may have, and
-    /// together with what is booked under the whole.
-    fn holds(&self, capacity: &Capacity, size: Amount) -> bool {
-        let whole = parse(capacity.capacity.as_ref());
-        let largest = parse(capacity.maximum_volume_size.as_ref());
-        let key = capacity_key(capacity);
-        let booked = |map: &BTreeMap<Key, Amount>| map.get(&key).copied().unwrap_or_default();
-        let booked = booked(&self.debits.0) + booked(&self.taken);
-        let fits_alone = largest.or(whole).is_some_and(|limit| size <= limit);
-        // A report of the largest size alone says nothing of the whole.
-        fits_alone && (booked == Amount::ZERO || whole.is_none_or(|whole| booked + size <= whole))
+        let Some(size) = capacity::taken_by(claim) else { return Some(None) };
+        let mut reports = self.cluster.capacities_for(class, self.node);
+        let holds =
+            |(key, report): &(&Key, &Arc<Capacity>)| capacity::holds(report, size, self.promised(key));
+        let (key, report) = reports.find(holds)?;
+        if self.count.strict {
+            let taken = self.taken.entry(key.clone()).or_default();
+            *taken = *taken + size;
+        }
+        Some(Some(report.clone()))
     }
 }

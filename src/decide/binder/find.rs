@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::capacity::{self, Debits};
+use super::capacity::{Count, Room};
 use super::claims::PodClaims;
 use crate::cluster::{Binding, Cluster, Key, PodVolumes, Provision};
 use crate::decide::matching::NodeSearch;
@@ -111,7 +111,7 @@ struct Delayed<'a> {
 #[derive(Debug)]
 pub struct PodSearch<'a> {
     cluster: &'a Cluster,
-    debits: &'a Debits,
+    count: Count,
     /// The volumes of the bound claims; `None` for one that is gone.
     bound: Vec<Option<OnNodes<'a>>>,
     /// The claims for which a node is selected, with that node.
@@ -128,7 +128,7 @@ impl<'a> Delayed<'a> {
         let maker = match cluster.class(class_name) {
             Some(class) => match class.provisioner.as_str() {
                 "" | annotations::NO_PROVISIONER => Maker::Nobody,
-                driver => Maker::Driver { class, tracked: capacity::is_tracked(cluster, driver) },
+                driver => Maker::Driver { class, tracked: cluster.reports_capacity(driver) },
             },
             None if class_name.is_empty() => Maker::Missing(Failure::NoClass(key.clone())),
             None => {
@@ -139,11 +139,7 @@ impl<'a> Delayed<'a> {
     }
 
     /// The storage from which a volume for the claim can be made for the node.
-    fn check_provision(
-        &self,
-        node: &Node,
-        room: &mut capacity::Room,
-    ) -> Result<Result<Provision, Conflict>, Failure> {
+    fn check_provision(&self, node: &Node, room: &mut Room) -> Result<Result<Provision, Conflict>, Failure> {
         let (class, tracked) = match &self.maker {
             Maker::Missing(failure) => return Err(failure.clone()),
             Maker::Nobody => return Ok(Err(Conflict::NoVolume)),
@@ -165,7 +161,8 @@ impl<'a> Delayed<'a> {
 impl<'a> PodSearch<'a> {
     /// Prepares the search.
     #[must_use]
-    pub fn new(cluster: &'a Cluster, settings: &Settings, claims: &'a PodClaims, debits: &'a Debits) -> Self {
+    pub fn new(cluster: &'a Cluster, settings: &Settings, claims: &'a PodClaims) -> Self {
+        let count = Count::of(cluster, settings, claims);
         let bound = claims.bound.iter();
         let bound = bound.map(|(_, claim)| cluster.volume(&Key::volume(claim::volume_name(claim))));
         let bound = bound.map(|volume| Some(OnNodes::new(volume?))).collect();
@@ -178,7 +175,7 @@ impl<'a> PodSearch<'a> {
             }
         }
         open.sort_by_key(|delayed| delayed.requested);
-        PodSearch { cluster, debits, bound, selected, open }
+        PodSearch { cluster, count, bound, selected, open }
     }
 
     /// Finds what the pod's claims would get on the node.
@@ -224,7 +221,7 @@ impl<'a> PodSearch<'a> {
                 }
             }
         }
-        let mut room = capacity::Room::new(self.cluster, node, self.debits);
+        let mut room = Room::new(self.cluster, node, &self.count);
         for delayed in to_provision {
             match delayed.check_provision(node, &mut room)? {
                 Ok(provision) => volumes.provisions.push(provision),

@@ -1,15 +1,19 @@
-//! Whether a pod fits on a node, volumes aside.
+//! Whether a pod fits on a node, what its claims would get there aside.
 //!
 //! Answers to upstream's plugins `NodeUnschedulable`, `NodeName`, `TaintToleration`, `NodeAffinity`, `NodePorts`,
-//! `NodeResourcesFit` and `VolumeRestrictions`, in that order and with their words.
+//! `NodeResourcesFit`, `VolumeRestrictions` (disks through [`super::disks`]) and, through [`super::limits`],
+//! `NodeVolumeLimits`, in that order and with their words.
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
+use super::disks::Disks;
+use super::limits::Attachments;
 use super::unfit::Unfit;
+use super::zone::Zones;
 use crate::cluster::usage::{self, HostPort};
 use crate::cluster::{Cluster, Key};
-use crate::objects::pod::Resources;
 use crate::objects::quantity::Amount;
+use crate::objects::requests::{self, Resources};
 use crate::objects::{Node, Pod, name, pod, taint, topology};
 
 /// What a pod asks of every node; computed once for all of them.
@@ -18,16 +22,26 @@ pub struct Wanted<'a> {
     pod: &'a Pod,
     requests: Resources,
     ports: Vec<HostPort>,
+    disks: Disks<'a>,
     /// A claim for one pod alone, and the other pod that has it.
     exclusive: Option<(Key, Key)>,
+    attachments: Attachments,
+    zones: Zones,
 }
 
 impl<'a> Wanted<'a> {
     /// What the pod asks.
     #[must_use]
     pub fn of(cluster: &Cluster, key: &Key, pod: &'a Pod) -> Self {
-        let exclusive = exclusive_claim_in_use(cluster, key, pod);
-        Wanted { pod, requests: pod::requests(pod), ports: usage::host_ports(pod), exclusive }
+        Wanted {
+            pod,
+            requests: requests::of(pod),
+            ports: usage::host_ports(pod),
+            disks: Disks::of(pod),
+            exclusive: exclusive_claim_in_use(cluster, key, pod),
+            attachments: Attachments::of(cluster, key.namespace(), pod),
+            zones: Zones::of(cluster, key.namespace(), pod),
+        }
     }
 
     /// The pod.
@@ -36,19 +50,30 @@ impl<'a> Wanted<'a> {
         self.pod
     }
 
+    /// Where the labels of the pod's volumes say that they are; asked of nodes that can serve the claims.
+    #[must_use]
+    pub fn zones(&self) -> &Zones {
+        &self.zones
+    }
+
     /// Whether the node offers it.
     ///
     /// # Errors
-    /// The first thing that it does not offer.
-    pub fn fits<'s>(&'s self, cluster: &'s Cluster, node: &'s Node) -> Result<(), Unfit<'s>> {
-        self.tolerates(node)?;
-        self.matches(node)?;
-        self.ports_free(cluster, node)?;
-        self.resources_free(cluster, node)?;
-        match &self.exclusive {
-            Some((claim, holder)) => Err(Unfit::ClaimInUse { claim, holder }),
-            None => Ok(()),
+    /// The first thing that it does not offer; of resources all that it has too little of.
+    pub fn fits<'s>(&'s self, cluster: &'s Cluster, node: &'s Node) -> Result<(), Vec<Unfit<'s>>> {
+        let one = |unfit: Unfit<'s>| vec![unfit];
+        self.tolerates(node).map_err(one)?;
+        self.matches(node).map_err(one)?;
+        self.ports_free(cluster, node).map_err(one)?;
+        let missing = self.missing_resources(cluster, node);
+        if !missing.is_empty() {
+            return Err(missing);
         }
+        self.disks.free(cluster, node).map_err(one)?;
+        if let Some((claim, holder)) = &self.exclusive {
+            return Err(vec![Unfit::ClaimInUse { claim, holder }]);
+        }
+        self.attachments.fit(cluster, node).map_err(one)
     }
 
     fn tolerations(&self) -> &[Toleration] {
@@ -102,23 +127,24 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    fn resources_free<'s>(&'s self, cluster: &Cluster, node: &Node) -> Result<(), Unfit<'s>> {
+    fn missing_resources<'s>(&'s self, cluster: &Cluster, node: &Node) -> Vec<Unfit<'s>> {
         let node_name = name(&node.metadata);
         let room = cluster.room(node_name);
         let in_use = room.and_then(|room| room.in_use.as_ref());
         let offers = |resource: &str| room?.offers.as_ref()?.get(resource).copied();
         let pods = in_use.map_or(0, |in_use| in_use.pods.len());
         let pods = Amount::units(i64::try_from(pods).unwrap_or(i64::MAX));
+        let mut missing = Vec::new();
         if offers("pods").is_none_or(|limit| pods + Amount::units(1) > limit) {
-            return Err(Unfit::TooManyPods);
+            missing.push(Unfit::TooManyPods);
         }
         for (resource, wanted) in self.requests.iter().filter(|(_, wanted)| **wanted > Amount::ZERO) {
             let used = in_use.and_then(|in_use| in_use.requests.get(resource)).copied().unwrap_or_default();
             if offers(resource).unwrap_or_default() < used + *wanted {
-                return Err(Unfit::Insufficient(resource));
+                missing.push(Unfit::Insufficient(resource));
             }
         }
-        Ok(())
+        missing
     }
 }
 
@@ -140,3 +166,6 @@ fn exclusive_claim_in_use(cluster: &Cluster, key: &Key, pod: &Pod) -> Option<(Ke
         Some((claim_key.clone(), holder.0.clone()))
     })
 }
+
+#[cfg(test)]
+mod tests;

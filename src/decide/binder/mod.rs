@@ -1,23 +1,31 @@
 //! Placing pods: which node, and which volumes there.
 //!
 //! One decision does what upstream does in `PreFilter`, `Filter`, `Score` and `Reserve`: [`claims`] sorts the
-//! pod's claims, [`fit`] and [`find`] look at each node, [`score`] chooses among those that fit, and [`place`]
+//! pod's claims, [`fit`] and [`find`] look at each node, [`prefer`] chooses among those that fit, and [`place`]
 //! reserves. While the volumes are being bound, [`check`] is the decision at every change (`PreBind`). Nothing
 //! here waits or polls. Answers to the scheduler's `VolumeBinding` plugin and to the plugins beside it that a user
-//! would miss; preemption, topology spread constraints and volume limits are out of its scope.
+//! would miss. Nobody is ever preempted; [`beyond`] names what else is out of its scope.
 
 pub mod affinity;
+pub mod beyond;
 pub mod capacity;
 pub mod check;
 pub mod claims;
+pub mod disks;
 pub mod eligible;
 pub mod find;
 pub mod fit;
+pub mod hints;
+pub mod limits;
 pub mod place;
+pub mod prefer;
 pub mod requested;
 pub mod reserve;
 pub mod score;
+pub mod storage;
+pub mod terms;
 pub mod unfit;
+pub mod zone;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,10 +51,7 @@ impl Pods {
     fn include(&self, key: &Key, pod: &Pod) -> bool {
         match self {
             Pods::All => true,
-            Pods::Naming(name) => {
-                let named = pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
-                named.unwrap_or("default-scheduler") == name
-            }
+            Pods::Naming(name) => pod::scheduler_name(pod) == name,
             Pods::Requested(nodes) => nodes.contains_key(key),
         }
     }
@@ -55,7 +60,7 @@ impl Pods {
 /// Whether the pod may only be where other pods are, so that one that comes to a node may help it.
 #[must_use]
 pub fn follows_others(pod: &Pod) -> bool {
-    !affinity::terms(pod).is_empty()
+    terms::near(pod).next().is_some()
 }
 
 /// Decides about a pod.

@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::affinity::Near;
-use super::capacity::Debits;
 use super::claims::{self, PodClaims};
 use super::find::{self, PodSearch};
 use super::fit::Wanted;
 use super::unfit::Unfit;
-use super::{check, reserve, score};
+use super::{beyond, check, prefer, reserve};
 use crate::cluster::{Assumption, Cluster, Key, Object, PodVolumes};
 use crate::decide::reason::PodReason;
 use crate::decide::{Action, Event, Plan, Reason, Settings, Write};
@@ -75,12 +74,12 @@ pub fn survey<'a>(
     if let Some((claim, _)) = claims.immediate.first() {
         return Err(Reason::Pod(PodReason::ClaimUnbound { pod: key.clone(), claim: claim.clone() }));
     }
-    let (near, debits) = (Near::of(cluster, key, pod), Debits::of(cluster, key));
-    let search = PodSearch::new(cluster, settings, &claims, &debits);
+    let near = Near::of(cluster, key, pod);
+    let search = PodSearch::new(cluster, settings, &claims);
     let (mut fitting, mut unfit) = (Vec::new(), Vec::new());
     for node in cluster.nodes().map(AsRef::as_ref) {
         if let Err(why) = wanted.fits(cluster, node) {
-            unfit.push((node, why));
+            unfit.extend(why.into_iter().map(|why| (node, why)));
             continue;
         }
         let found = search.on_node(node).map_err(find::Failure::reason)?;
@@ -88,7 +87,7 @@ pub fn survey<'a>(
             unfit.extend(found.conflicts.into_iter().map(|conflict| (node, Unfit::Volumes(conflict))));
             continue;
         }
-        match near.allows(node) {
+        match wanted.zones().allow(node).and_then(|()| near.allows(node)) {
             Ok(()) => fitting.push((name(&node.metadata), found.volumes)),
             Err(why) => unfit.push((node, why)),
         }
@@ -171,7 +170,7 @@ fn kept_elsewhere(cluster: &Cluster, node: &Node, claims: &PodClaims) -> Option<
     })
 }
 
-/// Decides where the pod goes.
+/// Decides where the pod goes. What it requires and nobody looks at is said as it is placed.
 #[must_use]
 pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) -> Plan {
     let nodes = cluster.nodes().count();
@@ -189,9 +188,12 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
             return refused(key, pod, reason, message);
         }
     };
-    let best = survey.fitting.iter().min_by_key(|(node, volumes)| score::rank(cluster, node, volumes));
-    if let Some((node, volumes)) = best {
-        return take(key, pod, node, volumes);
+    if let Some((node, volumes)) = prefer::best(cluster, key, pod, &survey.fitting) {
+        let mut plan = take(key, pod, node, volumes);
+        for beyond in beyond::of(pod) {
+            plan.emit(Event::warning(key, "NotConsidered", beyond.to_string()));
+        }
+        return plan;
     }
     if let Some(plan) = undo(cluster, key, survey.claims.delayed.iter().map(|(claim, _)| claim)) {
         return plan;

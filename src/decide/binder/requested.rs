@@ -8,7 +8,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::capacity::Debits;
 use super::find::{Failure, PodSearch};
 use super::{claims, place};
 use crate::cluster::{Cluster, Key, PodVolumes};
@@ -65,8 +64,7 @@ fn find(
         Reason::Pod(PodReason::Node { pod: key.clone(), node: node_name.to_owned(), why, fix: None })
     };
     let node = cluster.node(node_name).ok_or_else(|| refused("node not found".to_owned()))?;
-    let debits = Debits::of(cluster, key);
-    let found = PodSearch::new(cluster, settings, &claims, &debits).on_node(node).map_err(Failure::reason)?;
+    let found = PodSearch::new(cluster, settings, &claims).on_node(node).map_err(Failure::reason)?;
     if found.conflicts.is_empty() {
         return Ok(found.volumes);
     }

@@ -3,13 +3,14 @@
 //! A survey refuses many nodes and most of what it says is never read, so a refusal borrows what it speaks of and
 //! makes its text only when asked. It decides nothing. The words of [`Unfit::why`] are those of upstream's plugins
 //! (`NodeUnschedulable`, `TaintToleration`, `NodeAffinity`, `NodePorts`, `NodeResourcesFit`, `VolumeRestrictions`,
-//! `InterPodAffinity`, `VolumeBinding`), which people match on.
+//! `NodeVolumeLimits`, `VolumeBinding`, `VolumeZone`, `InterPodAffinity`), which people match on.
 
 use std::borrow::Cow;
 
 use k8s_openapi::api::core::v1::Taint;
 
 use super::find::Conflict;
+use super::zone::Zone;
 use crate::cluster::Key;
 
 /// What a node does not offer.
@@ -46,6 +47,24 @@ pub enum Unfit<'a> {
         /// The pod that has it.
         holder: &'a Key,
     },
+    /// Another pod on the node has a disk that stands in the pod.
+    DiskInUse {
+        /// The pod that has it.
+        holder: &'a Key,
+    },
+    /// The labels of a volume say that it is elsewhere.
+    Zone(&'a Zone),
+    /// A driver can't attach the pod's volumes beside those that it has attached.
+    TooManyVolumes {
+        /// The driver.
+        driver: &'a str,
+        /// How many it attaches at most.
+        limit: usize,
+        /// How many are there.
+        there: usize,
+        /// How many more the pod needs.
+        new: usize,
+    },
     /// The pod wants to be near pods that are not there.
     PodAffinity,
     /// The pod wants to be away from pods that are there.
@@ -70,6 +89,9 @@ impl Unfit<'_> {
             Unfit::ClaimInUse { .. } => {
                 "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
             }
+            Unfit::DiskInUse { .. } => "node(s) had no available disk",
+            Unfit::Zone(_) => "node(s) had no available volume zone",
+            Unfit::TooManyVolumes { .. } => "node(s) exceed max volume count",
             Unfit::PodAffinity => "node(s) didn't match pod affinity rules",
             Unfit::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
             Unfit::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
@@ -99,6 +121,16 @@ impl Unfit<'_> {
             Unfit::ClaimInUse { claim, holder } => {
                 Some(format!("claim {} is used by pod {}", claim.path(), holder.path()))
             }
+            Unfit::DiskInUse { holder } => Some(format!("the disk is used by pod {}", holder.path())),
+            Unfit::Zone(Zone { claim, volume, label, values, .. }) => Some(format!(
+                "volume {} of claim {} needs a node with label {label}={}",
+                volume.name(),
+                claim.path(),
+                values.join(" or ")
+            )),
+            Unfit::TooManyVolumes { driver, limit, there, new } => Some(format!(
+                "driver {driver} attaches at most {limit} volumes to node {node}; {there} are there, and the pod needs {new} more"
+            )),
             Unfit::Affinity
             | Unfit::PodAffinity
             | Unfit::PodAntiAffinity

@@ -2,8 +2,8 @@
 //! those drivers.
 //!
 //! One file for each plugin; what they have in common, where a volume is, is in [`zones`]. Nothing here says whether a
-//! plugin is migrated on some node; that is what the node's `CSINode` says ([`OnNodes`]). Volumes that stand in a pod
-//! are never translated: they are not bound. Answers to upstream's `csi-translation-lib` and `pkg/volume/csimigration`;
+//! plugin is migrated on some node; that is what the node's `CSINode` says ([`OnNodes`]). Of volumes that stand in a pod
+//! only the source is translated: they are attached, but not bound. Answers to upstream's `csi-translation-lib` and `pkg/volume/csimigration`;
 //! the rows are those whose migration is locked on in Kubernetes 1.36.
 
 mod aws_ebs;
@@ -16,9 +16,12 @@ mod portworx;
 mod vsphere;
 pub mod zones;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{CSIPersistentVolumeSource, PersistentVolumeSpec};
+use k8s_openapi::api::core::v1::{
+    CSIPersistentVolumeSource, CinderPersistentVolumeSource, PersistentVolumeSpec, Volume as PodVolume,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Class, Volume, annotation, annotations};
@@ -60,8 +63,8 @@ pub struct Migration {
     pub plugin: &'static str,
     /// The CSI driver that took over.
     pub driver: &'static str,
-    /// Whether the scheduler asks where a volume can be used as if it were the driver's. Upstream leaves two
-    /// plugins out, though it translates their volumes elsewhere.
+    /// Whether the scheduler asks where a volume can be used, and counts it, as if it were the driver's. Upstream
+    /// leaves two plugins out, though it translates their volumes elsewhere.
     is_placed: bool,
     /// Whether the volume is of the plugin.
     holds: fn(&PersistentVolumeSpec) -> bool,
@@ -152,6 +155,66 @@ pub fn volume_to_in_tree(volume: &Volume) -> Result<Volume, Untranslatable> {
     let migration = row(|migration| migration.driver == source.driver);
     (migration.ok_or(Untranslatable::NotMigrated)?.to_in_tree)(&mut volume, source)?;
     Ok(volume)
+}
+
+/// What attaches the volume to a node: its own CSI source, or that of the driver that took over from its plugin.
+#[must_use]
+pub fn attached(volume: &Volume) -> Option<Cow<'_, CSIPersistentVolumeSource>> {
+    let spec = volume.spec.as_ref()?;
+    if let Some(source) = &spec.csi {
+        return Some(Cow::Borrowed(source));
+    }
+    let migration = row(|migration| migration.is_placed && (migration.holds)(spec))?;
+    (migration.to_csi)(&mut volume.clone()).ok().map(Cow::Owned)
+}
+
+/// The driver that attaches the volumes of classes with this provisioner; `None` for a plugin whose volumes are not
+/// counted.
+#[must_use]
+pub fn attaching_driver(provisioner: &str) -> Option<&str> {
+    match row(|migration| migration.plugin == provisioner) {
+        None => Some(provisioner),
+        Some(migration) => migration.is_placed.then_some(migration.driver),
+    }
+}
+
+/// A volume that stands in a pod, with its in-tree source alone, as if it were one of the cluster.
+fn alone(volume: &PodVolume) -> PersistentVolumeSpec {
+    let cinder = volume.cinder.as_ref().map(|source| CinderPersistentVolumeSource {
+        volume_id: source.volume_id.clone(),
+        fs_type: source.fs_type.clone(),
+        read_only: source.read_only,
+        secret_ref: None,
+    });
+    PersistentVolumeSpec {
+        aws_elastic_block_store: volume.aws_elastic_block_store.clone(),
+        azure_disk: volume.azure_disk.clone(),
+        cinder,
+        gce_persistent_disk: volume.gce_persistent_disk.clone(),
+        portworx_volume: volume.portworx_volume.clone(),
+        ..PersistentVolumeSpec::default()
+    }
+}
+
+/// Whether the volume stands in a pod and is of a plugin that is migrated.
+#[must_use]
+pub fn is_migrated_in_pod(volume: &PodVolume) -> bool {
+    volume.aws_elastic_block_store.is_some()
+        || volume.azure_disk.is_some()
+        || volume.cinder.is_some()
+        || volume.gce_persistent_disk.is_some()
+        || volume.portworx_volume.is_some()
+}
+
+/// What attaches a volume that stands in a pod, if it is of a plugin that is migrated. Answers to upstream's
+/// `TranslateInTreeInlineVolumeToCSI`.
+#[must_use]
+pub fn attached_in_pod(volume: &PodVolume) -> Option<CSIPersistentVolumeSource> {
+    if !is_migrated_in_pod(volume) {
+        return None;
+    }
+    let spec = Some(alone(volume));
+    attached(&Volume { spec, ..Volume::default() }).map(Cow::into_owned)
 }
 
 /// A class of an in-tree plugin as its CSI driver has it. Answers to upstream's `TranslateInTreeStorageClassToCSI`.
