@@ -657,7 +657,7 @@ impl Decider {
         }
         // What was read may be newer than what the watches have shown.
         for object in reads.values().flatten().filter(|object| object.key() == *operation.key()) {
-            let wakes = self.cluster.show(object.clone());
+            let wakes = self.cluster.answer(object.clone());
             self.wake(wakes);
         }
         Some(operation::operate(&self.cluster, &self.settings, operation, &reads))
@@ -859,5 +859,30 @@ mod tests {
         assert!(decider.next(now).is_none());
         let job = decider.next(decider.due().unwrap()).unwrap();
         assert!(reserves(&job), "{job:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_that_went_while_it_was_read_stays_gone() {
+        let settings = Settings { plugins: decide::plugin::PROVISIONING, ..Settings::default() };
+        let mut decider = Decider::new(settings, Roles::controller());
+        let reference = json!({"namespace": "default", "name": "gone", "uid": "u"});
+        let volume = json!({
+            "metadata": {"name": "v", "resourceVersion": "1"},
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "claimRef": reference, "hostPath": {"path": "/tmp/v"},
+                "persistentVolumeReclaimPolicy": "Delete",
+            },
+            "status": {"phase": "Released"},
+        });
+        let volume = Object::from(serde_json::from_value::<Volume>(volume).unwrap());
+        decider.show(volume.clone());
+        let (key, now) = (volume.key(), Instant::now());
+        // Before its storage is deleted, the volume is asked for once more.
+        let job = decider.next(now).unwrap();
+        assert!(job.actions.contains(&Action::Read(key.clone())), "{job:?}");
+        decider.gone(&key);
+        let reads = Reads::from([(key.clone(), Some(volume))]);
+        decider.finish(job.id, Outcome { reads, ..Outcome::default() }, now);
+        assert_eq!(decider.cluster().volume(&key), None);
     }
 }

@@ -83,6 +83,12 @@ impl Cluster {
         })
     }
 
+    /// A request has been answered with an object. Unlike what a watch shows, the answer may be older than the end of the
+    /// object: one that is gone meanwhile does not come back.
+    pub fn answer(&mut self, object: Object) -> Wakes {
+        self.change(&object.key(), |store, key| store.answer(key, object))
+    }
+
     /// A watch says that an object is gone.
     pub fn gone(&mut self, key: &Key) -> Wakes {
         self.change(key, store::Store::gone)
