@@ -283,7 +283,7 @@ mod tests {
         let (mut read, mut ended) = (0, false);
         while !ended {
             deaf.readable().await.unwrap();
-            match deaf.try_read(&mut [0; 1 << 16]) {
+            match deaf.try_read(&mut [0; 4096]) {
                 Ok(0) => ended = true,
                 Ok(length) => read += length,
                 Err(error) => ended = error.kind() != ErrorKind::WouldBlock,

@@ -195,10 +195,8 @@ async fn preempt(State(desk): State<Desk>, body: Body) -> Result<Response, Refus
     };
     let names = victims.keys().cloned().collect();
     // A pod whose claims are wrong gains nothing anywhere.
-    let verdicts = match desk.judge(&Arc::new((args.pod, Candidates::Named(names)))).await? {
-        Ok(judgement) => judgement,
-        Err(_) => Vec::new(),
-    };
+    let question = Arc::new((args.pod, Candidates::Named(names)));
+    let verdicts = desk.judge(&question).await?.unwrap_or_default();
     let left =
         victims.into_iter().zip(verdicts).filter_map(|(node, verdict)| verdict.is_ok().then_some(node));
     json(PreemptionResult { node_name_to_meta_victims: left.collect() }).await

@@ -160,8 +160,8 @@ mod tests {
         let whole = args(&format!(r#"{{"metadata":{{}},"items":[{node}]}}"#), "null");
         let items = whole.nodes.unwrap().items.unwrap();
         assert_eq!(items.iter().map(|item| item.get()).collect::<Vec<_>>(), [node]);
-        let none = args(r#"{"metadata":{},"items":null}"#, "null");
-        assert!(none.nodes.unwrap().items.is_none() && none.node_names.is_none());
+        let empty = args(r#"{"metadata":{},"items":null}"#, "null");
+        assert!(empty.nodes.unwrap().items.is_none() && empty.node_names.is_none());
         let binding = r#"{"PodName":"p","PodNamespace":"ns","PodUID":"u","Node":"n1"}"#;
         let [pod_name, pod_namespace, pod_uid, node] = ["p", "ns", "u", "n1"].map(str::to_owned);
         let expected = BindingArgs { pod_name, pod_namespace, pod_uid, node };
