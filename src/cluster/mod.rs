@@ -21,9 +21,7 @@ pub mod wake;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::objects::{
-    Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume, capacity, claim, namespace, pod, volume,
-};
+use crate::objects::{Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume, claim, namespace, pod, volume};
 
 pub use key::{Key, Kind};
 pub use object::Object;
@@ -332,28 +330,6 @@ impl Cluster {
     /// All nodes, by name.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.store.of_kind(Kind::Node).filter_map(Object::as_node)
-    }
-
-    /// All storage capacities, by namespace and name.
-    pub fn capacities(&self) -> impl Iterator<Item = &Arc<Capacity>> {
-        self.store.of_kind(Kind::Capacity).filter_map(Object::as_capacity)
-    }
-
-    /// What is reported of storage of a class that a node can use, by namespace and name.
-    pub fn capacities_for<'a>(
-        &'a self,
-        class: &str,
-        node: &'a Node,
-    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Capacity>)> + use<'a> {
-        let reports = self.reports.about(class, node.metadata.labels.as_ref()).into_iter();
-        let reports = reports.filter_map(|key| Some((key, self.store.get(key)?.as_capacity()?)));
-        reports.filter(|(_, report)| capacity::is_accessible(report, node))
-    }
-
-    /// Whether a driver says that it reports what storage it has left.
-    #[must_use]
-    pub fn reports_capacity(&self, driver: &str) -> bool {
-        self.csi_driver(driver).is_some_and(|driver| driver.spec.storage_capacity == Some(true))
     }
 
     /// What volumes that are being made take of what is reported.

@@ -1,13 +1,14 @@
 //! Where drivers report storage, so that a node finds the reports for it without looking at all of them.
 //!
-//! An index alone: whether a node can use what is reported is still for [`crate::objects::capacity::is_accessible`] to say. Upstream walks
+//! An index alone: whether a node can use what is reported is still for [`capacity::is_accessible`] to say. Upstream walks
 //! over all reports for each claim and node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use super::Key;
-use crate::objects::Capacity;
+use super::{Cluster, Key};
 use crate::objects::topology::Labels;
+use crate::objects::{Capacity, Node, capacity};
 
 /// The reports about one class.
 #[derive(Clone, Debug, Default)]
@@ -75,5 +76,24 @@ impl Reports {
             by_value.get(value)
         });
         with_label.flatten().chain(&of_class.anywhere).collect()
+    }
+}
+
+impl Cluster {
+    /// What is reported of storage of a class that a node can use, by namespace and name.
+    pub fn capacities_for<'a>(
+        &'a self,
+        class: &str,
+        node: &'a Node,
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Capacity>)> + use<'a> {
+        let reports = self.reports.about(class, node.metadata.labels.as_ref()).into_iter();
+        let reports = reports.filter_map(|key| Some((key, self.store.get(key)?.as_capacity()?)));
+        reports.filter(|(_, report)| capacity::is_accessible(report, node))
+    }
+
+    /// Whether a driver says that it reports what storage it has left.
+    #[must_use]
+    pub fn reports_capacity(&self, driver: &str) -> bool {
+        self.csi_driver(driver).is_some_and(|driver| driver.spec.storage_capacity == Some(true))
     }
 }

@@ -9,6 +9,7 @@ use futures::FutureExt;
 use tokio::net::TcpListener;
 
 use super::connection::Connection;
+use super::counting::Counting;
 use super::observe::{Observed, listen};
 use super::{Exit, complain, duration, runtime, told_to_stop};
 use crate::act::extender::{Extender, pages};
@@ -38,6 +39,9 @@ pub struct Arguments {
     /// How long binding a pod and its volumes may take; kube-scheduler's httpTimeout has to be longer.
     #[arg(long, default_value = "10m", value_parser = duration, env = "PVBIND_BIND_TIMEOUT", value_name = "DURATION")]
     bind_timeout: Duration,
+    /// How room is counted.
+    #[command(flatten)]
+    counting: Counting,
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
@@ -91,7 +95,11 @@ async fn extend_observed(
     let stop = told_to_stop().boxed().shared();
     let (extender, asker) = Extender::new(arguments.bind_timeout);
     let server = serve(pages::router(asker), listener, identity, pages::LIMITS, stop.clone());
-    let settings = Settings { bind_timeout: arguments.bind_timeout, ..Settings::default() };
+    let settings = Settings {
+        bind_timeout: arguments.bind_timeout,
+        strict_capacity: arguments.counting.strict_capacity,
+        ..Settings::default()
+    };
     let options = Options {
         settings,
         roles: Roles { controller: false, scheduler: Some(binder::Pods::Requested(BTreeMap::new())) },

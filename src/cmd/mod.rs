@@ -3,6 +3,7 @@
 pub mod apiserver;
 mod connection;
 pub mod controller;
+mod counting;
 pub mod extender;
 mod meter;
 mod observe;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::connection::Connection;
+use super::counting::Counting;
 use super::observe::Observed;
 use super::{Exit, complain, duration, runtime, told_to_stop};
 use crate::act::{self, Metrics, Options, Roles};
@@ -22,6 +23,9 @@ pub struct Arguments {
     /// How long binding a pod's volumes may take before the pod is scheduled anew.
     #[arg(long, default_value = "10m", value_parser = duration, env = "PVBIND_BIND_TIMEOUT", value_name = "DURATION")]
     bind_timeout: Duration,
+    /// How room is counted.
+    #[command(flatten)]
+    counting: Counting,
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
@@ -59,7 +63,11 @@ async fn schedule_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
     };
     let pods = binder::Pods::Naming(arguments.scheduler_name.clone());
     let options = Options {
-        settings: Settings { bind_timeout: arguments.bind_timeout, ..Settings::default() },
+        settings: Settings {
+            bind_timeout: arguments.bind_timeout,
+            strict_capacity: arguments.counting.strict_capacity,
+            ..Settings::default()
+        },
         roles: Roles { controller: false, scheduler: Some(pods) },
         executors: usize::from(arguments.executors),
         metrics,

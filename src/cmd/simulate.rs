@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 
+use super::counting::Counting;
 use super::meter::Meter;
 use super::{Exit, complain, duration};
 use crate::decide::{Settings, plugin};
@@ -32,18 +33,9 @@ pub struct Arguments {
     /// Refuse to bind a volume that differs from what its claim asks for, even if one names the other.
     #[arg(long, env = "PVBIND_STRICT")]
     strict: bool,
-    /// Count the volumes that are to be made together against each CSIStorageCapacity; `false` compares each alone.
-    #[arg(
-        long,
-        value_name = "BOOL",
-        default_value_t = true,
-        action = ArgAction::Set,
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true",
-        env = "PVBIND_STRICT_CAPACITY"
-    )]
-    strict_capacity: bool,
+    /// How room is counted.
+    #[command(flatten)]
+    counting: Counting,
     /// How much virtual time may pass.
     #[arg(long = "for", default_value = "1h", value_parser = duration, env = "PVBIND_FOR", value_name = "DURATION")]
     limit: Duration,
@@ -86,7 +78,7 @@ fn report(arguments: &Arguments, progress: &Progress) -> Result<Report, Box<dyn 
     let stages = stages.collect::<Result<Vec<_>, _>>()?;
     let settings = Settings {
         strict: arguments.strict,
-        strict_capacity: arguments.strict_capacity,
+        strict_capacity: arguments.counting.strict_capacity,
         plugins: plugin::PROVISIONING,
         ..Settings::default()
     };

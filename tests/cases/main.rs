@@ -5,6 +5,7 @@
 //! watch, a failing request or the log of calls runs the production loop against the fake API server, on a clock that
 //! jumps. Never looks inside: only at what the API server holds, what it was asked, and which events it was given.
 
+mod capacity;
 mod classes;
 mod lost;
 mod migration;

@@ -61,6 +61,18 @@ impl Ended {
         (&volume.phase, &volume.claim)
     }
 
+    /// The node of a pod; empty while it is on none.
+    pub fn node(&self, pod: &str) -> &str {
+        &self.0.pods.iter().find(|found| found.name == pod).expect("the pod is there").node
+    }
+
+    /// What was told of a pod that could not be placed.
+    pub fn refusals(&self, pod: &str) -> Vec<&str> {
+        let events = self.events(&format!("Pod/default/{pod}"));
+        let refusals = events.into_iter().filter(|event| event.reason == "FailedScheduling");
+        refusals.map(|event| event.message.as_str()).collect()
+    }
+
     pub fn object(&self, kind: &str, name: &str) -> &Value {
         let is_meant = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
         self.0.objects.iter().find(is_meant).expect("the object is there")

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use fake_apiserver::{Call, FakeApiServer, Fault, Ids, Plugins, Status};
 use kube::Client;
-use pvbind::act::{self, Options, Stats};
+use pvbind::act::{self, Options, Roles, Stats};
+use pvbind::decide::binder::Pods;
 use pvbind::decide::{Settings, plugin};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -40,7 +41,10 @@ fn path(kind: &str, name: &str) -> String {
         "PersistentVolume" => "/api/v1/persistentvolumes",
         "PersistentVolumeClaim" => "/api/v1/namespaces/default/persistentvolumeclaims",
         "Pod" => "/api/v1/namespaces/default/pods",
+        "Node" => "/api/v1/nodes",
         "StorageClass" => "/apis/storage.k8s.io/v1/storageclasses",
+        "CSIDriver" => "/apis/storage.k8s.io/v1/csidrivers",
+        "CSIStorageCapacity" => "/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities",
         other => panic!("no case needs a {other}"),
     };
     if name.is_empty() { collection.to_owned() } else { format!("{collection}/{name}") }
@@ -58,9 +62,23 @@ impl Stage {
 
     /// Starts the controller.
     pub fn start(&mut self) {
+        self.start_as(Roles::controller());
+    }
+
+    /// Starts the controller and the scheduler in one.
+    pub fn start_both(&mut self) {
+        self.start_as(Roles { controller: true, scheduler: Some(Pods::All) });
+    }
+
+    /// From the next start on each claim is compared alone with what a driver reports.
+    pub fn count_each_alone(&mut self) {
+        self.settings.strict_capacity = false;
+    }
+
+    fn start_as(&mut self, roles: Roles) {
         let (stop, stopped) = oneshot::channel();
         let client = Client::new(self.server.router(), "default");
-        let options = Options { settings: self.settings, ..Options::controller() };
+        let options = Options { settings: self.settings, roles, ..Options::controller() };
         let program = tokio::spawn(async move {
             let stop = async {
                 // A sender that is gone means stop as well.
@@ -136,7 +154,8 @@ impl Stage {
 
     /// An object, or null.
     pub fn get(&self, kind: &str, name: &str) -> Value {
-        let namespace = if matches!(kind, "PersistentVolume" | "StorageClass") { "" } else { "default" };
+        let is_everywhere = matches!(kind, "PersistentVolume" | "StorageClass" | "Node" | "CSIDriver");
+        let namespace = if is_everywhere { "" } else { "default" };
         self.server.get(kind, namespace, name).map_or(Value::Null, |object| Value::clone(&object))
     }
 
