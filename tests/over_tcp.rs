@@ -308,8 +308,8 @@ async fn the_scheduler_places_the_pods_that_name_it_and_no_others() {
     assert!(scheduler.terminate().success(), "the scheduler drains and ends well");
     let events: Api<Event> = Api::namespaced(client.clone(), "default");
     let events = events.list(&ListParams::default()).await.expect("a list").items;
-    let scheduled = events.iter().find(|event| event.reason.as_deref() == Some("Scheduled"));
-    let reporter = scheduled.and_then(|event| event.reporting_component.as_deref());
+    let placing = events.iter().find(|event| event.reason.as_deref() == Some("Scheduled"));
+    let reporter = placing.and_then(|event| event.reporting_component.as_deref());
     assert_eq!(reporter, Some("mine"), "{events:?}");
     assert!(controller.terminate().success(), "the controller drains and ends well");
 }

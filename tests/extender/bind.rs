@@ -141,9 +141,9 @@ fn taken_by_another(stage: &Stage, volume: &'static str) {
             return None;
         }
         let path = format!("/api/v1/persistentvolumes/{volume}");
-        let patch = json!({"spec": {"claimRef": {"namespace": "default", "name": "other", "uid": "other"}}});
-        let patch = patch.to_string();
-        let (code, _) = server.request("PATCH", &path, "application/merge-patch+json", patch.as_bytes());
+        let taken = json!({"spec": {"claimRef": {"namespace": "default", "name": "other", "uid": "other"}}});
+        let taken = taken.to_string();
+        let (code, _) = server.request("PATCH", &path, "application/merge-patch+json", taken.as_bytes());
         assert_eq!(code, 200);
         None
     })));

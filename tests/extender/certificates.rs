@@ -5,6 +5,7 @@ use rcgen::{
 };
 
 /// Who is vouched for, as what.
+#[derive(Clone, Copy)]
 pub enum For {
     Server,
     Client,
