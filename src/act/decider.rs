@@ -117,6 +117,8 @@ pub struct Decider {
     reasons: BTreeMap<Key, Reason>,
     /// What has happened to pods that somebody else wants to be placed.
     happened: Vec<(Key, Happened)>,
+    /// How often the watches have shown something other than a pod.
+    shown: u64,
     counts: Counts,
     metrics: Metrics,
     next_id: u64,
@@ -153,6 +155,7 @@ impl Decider {
             events: Vec::new(),
             reasons: BTreeMap::new(),
             happened: Vec::new(),
+            shown: 0,
             counts: Counts::default(),
             metrics: Metrics::off(),
             next_id: 0,
@@ -250,8 +253,15 @@ impl Decider {
         }
     }
 
+    /// A number that grows whenever a watch shows something that may help a pod: anything but another pod.
+    #[must_use]
+    pub fn shown(&self) -> u64 {
+        self.shown
+    }
+
     /// A watch shows an object.
     pub fn show(&mut self, object: Object) {
+        self.shown += u64::from(object.kind() != Kind::Pod);
         let key = self.metrics.awaits(&object);
         let wakes = self.cluster.show(object);
         if let Some(key) = key {
@@ -262,6 +272,7 @@ impl Decider {
 
     /// A watch says that an object is gone.
     pub fn gone(&mut self, key: &Key) {
+        self.shown += u64::from(key.kind() != Kind::Pod);
         let wakes = self.cluster.gone(key);
         self.metrics.see(&self.cluster, key);
         self.reasons.remove(key);

@@ -212,7 +212,7 @@ impl Cluster {
             }
             (Some(Object::Volume(_)), None) => {
                 let claims = self.debits.by_volume.get(key).cloned().unwrap_or_default();
-                claims.iter().fold(false, |ended, claim| self.debits.end(claim) || ended)
+                claims.iter().filter(|claim| self.debits.end(claim)).count() > 0
             }
             (before, Some(Object::Capacity(report))) => {
                 let before = before.and_then(Object::as_capacity).and_then(|before| capacity::whole(before));
