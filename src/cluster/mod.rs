@@ -216,9 +216,9 @@ impl Cluster {
             }
             Object::Capacity(o) => {
                 if add {
-                    self.reports.add(key, o)
+                    self.reports.add(key, o);
                 } else {
-                    self.reports.remove(key, o)
+                    self.reports.remove(key, o);
                 }
             }
             Object::Class(_) | Object::CsiNode(_) | Object::CsiDriver(_) => {}
