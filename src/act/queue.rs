@@ -11,19 +11,21 @@ use tokio::time::Instant;
 
 use crate::cluster::{Key, Kind};
 
-/// How long a key waits after failing once, and at most; each further failure doubles it. A pod fails when its volumes
-/// could not be bound, or it could not be placed, and has upstream's bounds for that; one that waits for something to
-/// change has not failed, and is looked at as soon as that happens.
-fn bounds(kind: Kind) -> (Duration, Duration) {
+/// How long a key waits after failing once; each further failure doubles it.
+const FIRST_BACKOFF: Duration = Duration::from_millis(10);
+
+/// How long a key waits at most. A pod fails when its volumes could not be bound or it could not be placed, and waits no
+/// longer than upstream's do; one that waits for something to change has not failed, and is looked at when that happens.
+fn longest_backoff(kind: Kind) -> Duration {
     match kind {
-        Kind::Pod => (Duration::from_secs(1), Duration::from_secs(10)),
+        Kind::Pod => Duration::from_secs(10),
         Kind::Node
         | Kind::CsiNode
         | Kind::CsiDriver
         | Kind::Capacity
         | Kind::Class
         | Kind::Volume
-        | Kind::Claim => (Duration::from_millis(10), Duration::from_secs(60)),
+        | Kind::Claim => Duration::from_secs(60),
     }
 }
 
@@ -80,8 +82,8 @@ impl Queue {
     /// Queues a key after a pause that grows with each failure in a row; returns the pause.
     pub fn retry(&mut self, key: &Key, now: Instant) -> Duration {
         let failures = self.failures.entry(key.clone()).or_default();
-        let (first, longest) = bounds(key.kind());
-        let pause = first.saturating_mul(1 << (*failures).min(16)).min(longest);
+        let longest = longest_backoff(key.kind());
+        let pause = FIRST_BACKOFF.saturating_mul(1 << (*failures).min(16)).min(longest);
         *failures = failures.saturating_add(1);
         self.backing_off.insert(key.clone());
         if self.retries.get(key).is_none_or(|at| *at > now + pause) {
@@ -203,10 +205,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pod_pauses_for_a_second_and_no_longer_than_ten() {
+    async fn a_pod_that_fails_pauses_for_no_longer_than_ten_seconds() {
         let (mut queue, key, now) = (Queue::default(), Key::pod("a", "p"), Instant::now());
-        let pauses: Vec<u64> = (0..6).map(|_| queue.retry(&key, now).as_secs()).collect();
-        assert_eq!(pauses, [1, 2, 4, 8, 10, 10]);
+        let pauses: Vec<u128> = (0..12).map(|_| queue.retry(&key, now).as_millis()).collect();
+        assert_eq!(pauses[..2], [10, 20]);
+        assert_eq!(pauses[8..], [2560, 5120, 10_000, 10_000]);
         // What is news to the pod does not wait for the pause to end.
         queue.push(&key);
         assert_eq!(queue.pop(now), Some(Turn::Sync(key)));

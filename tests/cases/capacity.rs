@@ -183,22 +183,3 @@ async fn b1_variant_each_alone_fits_as_upstream_has_it() {
     stage.settle().await;
     assert_eq!((nodes(&stage, "first"), nodes(&stage, "second")), (of("", "n1"), of("", "n1")));
 }
-
-const WAITS: &str = "capacity-too-little.yaml";
-
-/// kubernetes/kubernetes#104250 and #101789: a pod that lacked capacity stayed where it was when its driver stopped to
-/// report any; with upstream's queueing hints nobody looks at it again but by chance.
-#[test]
-fn a_pod_goes_on_when_its_driver_reports_no_capacity_any_more() {
-    let before = simulated(WAITS);
-    assert_eq!((before.node("d1"), before.state("c1").0), ("", "Pending"));
-    let after = simulated_then(WAITS, "capacity-unreported.then.yaml");
-    assert_eq!((after.node("d1"), after.state("c1").0), ("n1", "Bound"));
-}
-
-/// Sibling: what is not there reports nothing either.
-#[test]
-fn a_pod_goes_on_when_the_object_of_its_driver_is_gone() {
-    let after = simulated_then(WAITS, "driver-gone.then.yaml");
-    assert_eq!((after.node("d1"), after.state("c1").0), ("n1", "Bound"));
-}

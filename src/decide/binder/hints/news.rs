@@ -12,7 +12,7 @@ use super::{
     is_schedulable_after_csi_node_change, stops_tracking,
 };
 use crate::cluster::{Assumption, Change, Cluster, Key, Object, usage, volumes};
-use crate::objects::{Capacity, CsiNode, Node, Pod, Volume, name, pod, requests, volume};
+use crate::objects::{Capacity, CsiNode, Node, Pod, Volume, capacity, name, pod, requests, volume};
 
 /// Something that may help a pod.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +73,12 @@ pub enum News {
         class: String,
     },
     /// There is more storage left, or less of it is promised.
-    Capacity(Arc<Capacity>),
+    Capacity {
+        /// What is reported.
+        report: Arc<Capacity>,
+        /// The nodes that can use it.
+        nodes: Vec<String>,
+    },
     /// What is left of the storage of a class is not reported any more.
     Unreported {
         /// The class.
@@ -104,7 +109,7 @@ impl News {
             }
             Some(Object::Capacity(report)) => {
                 let hint = after.map(|after| is_schedulable_after_capacity_change(before, after));
-                if hint.is_some_and(queues) { vec![News::Capacity(report.clone())] } else { Vec::new() }
+                if hint.is_some_and(queues) { vec![of_capacity(cluster, report)] } else { Vec::new() }
             }
             Some(Object::CsiDriver(driver)) => {
                 let [before, after] = [before, after].map(|object| object.and_then(Object::as_csi_driver));
@@ -115,7 +120,7 @@ impl News {
             }
         };
         let relieved = change.relieved.iter().filter_map(|report| cluster.object(report)?.as_capacity());
-        news.extend(relieved.map(|report| News::Capacity(report.clone())));
+        news.extend(relieved.map(|report| of_capacity(cluster, report)));
         news
     }
 
@@ -212,6 +217,12 @@ fn of_pod(change: &Change) -> Vec<News> {
             news
         }
     }
+}
+
+fn of_capacity(cluster: &Cluster, report: &Arc<Capacity>) -> News {
+    let nodes = cluster.nodes().filter(|node| capacity::is_accessible(report, node));
+    let nodes = nodes.map(|node| name(&node.metadata).to_owned()).collect();
+    News::Capacity { report: report.clone(), nodes }
 }
 
 /// A volume is news when it becomes free, and while it is free when what claims ask for changes.

@@ -20,6 +20,9 @@ use crate::decide::matching::{self, For};
 use crate::objects::quantity::Amount;
 use crate::objects::{Capacity, Claim, Pod, capacity, claim, name, namespace, pod, volume};
 
+/// How many nodes are looked at for one pod because of one piece of news.
+const LOOKED_AT: usize = 16;
+
 /// Why nodes are refused, as far as it matters to what may help: what upstream's plugins tell apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
@@ -143,7 +146,7 @@ impl Refusal {
             // A claim that takes a free volume leaves the storage to the others.
             Refusal::NoSpace { class } => match news {
                 News::Volume(found) => volume::class(found) == class,
-                News::Capacity(report) => report.storage_class_name == *class,
+                News::Capacity { report, .. } => report.storage_class_name == *class,
                 News::Unreported { class: changed } => changed == class,
                 other => matches!(other, News::Labels { .. }),
             },
@@ -199,7 +202,7 @@ impl Refusal {
                 let attributes_class = waiting.settings.volume_attributes_class;
                 matching::judge(volume, &For { claim, node: None, attributes_class }).is_ok()
             }),
-            News::Capacity(report) => waiting.has_room(report),
+            News::Capacity { report, nodes } => waiting.has_room(report) && waiting.is_served_by(nodes),
         }
     }
 }
@@ -214,6 +217,11 @@ impl<'a> Waiting<'a> {
     fn serves(self, node: &str) -> bool {
         let Some(node) = self.cluster.node(node) else { return false };
         Wanted::of(self.cluster, self.key, self.pod).may_fit(self.cluster, node)
+    }
+
+    /// Whether one of the nodes would do. Of many not all are looked at: then one of them may.
+    fn is_served_by(self, nodes: &[String]) -> bool {
+        nodes.len() > LOOKED_AT || nodes.iter().any(|node| self.serves(node))
     }
 
     /// The pod's claims of a class that are not bound yet.

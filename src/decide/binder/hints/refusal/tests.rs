@@ -37,7 +37,7 @@ fn all_news(class: &str) -> Vec<(&'static str, News)> {
         ("PodRelabelled", News::PodRelabelled { before: pod.clone(), after: pod }),
         ("Volume", News::Volume(Arc::new(volume))),
         ("Class", News::Class { class: class.clone() }),
-        ("Capacity", News::Capacity(Arc::new(capacity))),
+        ("Capacity", News::Capacity { report: Arc::new(capacity), nodes: Vec::new() }),
         ("Unreported", News::Unreported { class }),
     ]
 }

@@ -76,10 +76,12 @@ fn report(capacity: &str, over: &Value) -> Value {
 #[case::shrunk(report("9Gi", &json!({})), report("2Gi", &json!({})), false)]
 #[case::other_class(Value::Null, report("1Gi", &json!({"storageClassName": "d"})), false)]
 #[case::largest_too_small(Value::Null, report("1Gi", &json!({"maximumVolumeSize": "1Mi"})), false)]
+#[case::no_node(Value::Null, report("1Gi", &json!({"nodeTopology": {"matchLabels": {"a": "b"}}})), false)]
 #[case::gone(report("1Gi", &json!({})), Value::Null, false)]
 fn storage_that_grows(#[case] before: Value, #[case] after: Value, #[case] helped: bool) {
     let change = (Kind::Capacity, before, after);
     assert_eq!(is_helped(&no_space(), &json!({}), &change), helped);
+    assert!(!is_helped(&no_space(), &json!({"nodeSelector": {"a": "c"}}), &change), "no node would do");
     assert!(!is_helped(&no_volume(), &json!({}), &change));
 }
 
@@ -168,7 +170,7 @@ fn storage_that_is_promised_no_longer(#[case] strict: bool, #[case] reported: &s
     let (settings, key) =
         (Settings { strict_capacity: strict, ..Settings::default() }, Key::pod("ns", "waiting"));
     let grown = cluster.capacities_for("c", cluster.node("n").unwrap()).next().unwrap().1.clone();
-    let grown = News::Capacity(grown);
+    let grown = News::Capacity { report: grown, nodes: vec!["n".to_owned()] };
     let is_cured = |cluster: &Cluster, news: &News| {
         let waiting = Waiting { cluster, settings: &settings, key: &key, pod: &pod };
         no_space().hears(news) && no_space().is_cured(news, waiting)
