@@ -116,14 +116,15 @@ impl Debits {
         }
     }
 
-    /// Ends a promise; says whether there was one.
+    /// Ends a promise; says whether it counted for anything.
     fn end(&mut self, claim: &Key) -> bool {
+        let counted = self.of(claim).is_some();
         self.unbook(claim);
-        let Some(debit) = self.claims.remove(claim) else { return false };
-        if let Some((volume, _)) = &debit.made {
+        let made = self.claims.remove(claim).and_then(|debit| debit.made);
+        if let Some((volume, _)) = &made {
             self.forget_volume(volume, claim);
         }
-        true
+        counted
     }
 
     fn forget_volume(&mut self, volume: &Key, claim: &Key) {
@@ -201,18 +202,8 @@ impl Cluster {
         match (before, after) {
             (_, Some(Object::Claim(claim))) => self.claim_moves(key, &claim.clone()),
             (Some(Object::Claim(_)), None) => self.claim_goes(key),
-            (_, Some(Object::Volume(volume))) => {
-                let reference = volume::claim_ref(volume).map(volume::referred);
-                let claim = reference.map(|(namespace, name)| Key::claim(namespace, name));
-                let Some(claim) = claim.filter(|claim| self.debits.claims.contains_key(claim)) else {
-                    return false;
-                };
-                let found = self.claim(&claim).cloned();
-                found.is_some_and(|found| self.claim_moves(&claim, &found))
-            }
-            (Some(Object::Volume(_)), None) => {
-                let claims = self.debits.by_volume.get(key).cloned().unwrap_or_default();
-                claims.iter().fold(false, |ended, claim| self.debits.end(claim) || ended)
+            (Some(Object::Volume(_)), _) | (_, Some(Object::Volume(_))) => {
+                self.volume_moves(key, before.into_iter().chain(after), after.is_none())
             }
             (before, Some(Object::Capacity(report))) => {
                 let before = before.and_then(Object::as_capacity).and_then(|before| capacity::whole(before));
@@ -233,6 +224,29 @@ impl Cluster {
             (_, Some(Object::CsiDriver(_))) => self.book_homeless(|_| true),
             _ => false,
         }
+    }
+
+    /// A volume appears, changes or goes, and with it what its claims wait for.
+    fn volume_moves<'o>(
+        &mut self,
+        key: &Key,
+        states: impl Iterator<Item = &'o Object>,
+        is_gone: bool,
+    ) -> bool {
+        let mut ended = false;
+        if is_gone {
+            let claims = self.debits.by_volume.get(key).cloned().unwrap_or_default();
+            ended = claims.iter().fold(false, |ended, claim| self.debits.end(claim) || ended);
+        }
+        let references =
+            states.filter_map(|state| volume::claim_ref(state.as_volume()?).map(volume::referred));
+        for (namespace, name) in references {
+            let claim = Key::claim(namespace, name);
+            if let Some(found) = self.claim(&claim).cloned() {
+                ended |= self.claim_moves(&claim, &found);
+            }
+        }
+        ended
     }
 
     fn claim_moves(&mut self, key: &Key, claim: &Claim) -> bool {
