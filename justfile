@@ -34,6 +34,14 @@ apiserver *args:
 controller *args:
     @cargo run --quiet -- controller {{args}}
 
+# Answers a kube-scheduler that asks about volumes.
+extender *args:
+    @cargo run --quiet -- extender {{args}}
+
+# Runs the extender under a real kube-scheduler (needs KUBEBUILDER_ASSETS, a folder with etcd, kube-apiserver and kube-scheduler).
+kube-scheduler:
+    cargo test --test extender kube_scheduler:: -- --nocapture
+
 # Measures what simulations of growing worlds cost; sizes may be given.
 bench *args:
     cargo bench --bench simulate -- {{args}}

@@ -1,9 +1,10 @@
-//! The programs as users run them: `pvbind apiserver`, `pvbind controller` and `pvbind scheduler`, processes that talk over
-//! TCP.
+//! The programs as users run them: `pvbind apiserver`, `pvbind controller`, `pvbind scheduler` and `pvbind extender`,
+//! processes that talk over TCP.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Event, Node, PersistentVolume, PersistentVolumeClaim, Pod};
@@ -150,6 +151,77 @@ fn a_cluster_that_cannot_be_reached_is_exit_code_3() {
     assert_eq!(controller.0.wait().expect("it ends").code(), Some(3));
 }
 
+/// Posts to an extender, and returns status and body.
+fn post(url: &str, path: &str, body: &str) -> (u16, String) {
+    let address = url.strip_prefix("http://").expect("plain HTTP");
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    let length = body.len();
+    let head = format!("POST {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: {length}");
+    write!(stream, "{head}\r\n\r\n{body}").expect("it reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    (status, body.to_owned())
+}
+
+#[test]
+fn an_extender_answers_and_lets_go_of_those_who_wait_when_told_to_stop() {
+    let mut server = Program::start(&["apiserver", "--listen", "127.0.0.1:0"]);
+    let file = kubeconfig(&server.first_line());
+    let path = file.path().to_str().expect("a plain path");
+    let mut extender = Program::start(&["extender", "--kubeconfig", path, "--listen", "127.0.0.1:0"]);
+    let url = extender.first_line();
+    let pod = json!({"metadata": {"namespace": "default", "name": "p"}});
+    let question = json!({"Pod": pod, "NodeNames": ["n"]}).to_string();
+    let start = Instant::now();
+    let answer = loop {
+        match post(&url, "/filter", &question) {
+            (503, body) if start.elapsed() < PATIENCE => assert!(body.contains("not every kind"), "{body}"),
+            answer => break answer,
+        }
+    };
+    assert_eq!(answer.0, 200, "{}", answer.1);
+    // A pod that is not known is waited for, longer than the program takes to stop.
+    let bind = json!({"PodName": "q", "PodNamespace": "default", "PodUID": "u", "Node": "n"}).to_string();
+    let (asked, waiting) = (url.clone(), std::thread::spawn(move || post(&url, "/bind", &bind)));
+    while post(&asked, "/bind", "{").0 != 400 {}
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(extender.terminate().success(), "the extender ends well");
+    let (status, body) = waiting.join().expect("an answer");
+    assert_eq!((status, body.as_str()), (503, "the program stops\n"));
+    assert!(TcpStream::connect(asked.trim_start_matches("http://")).is_err(), "nobody listens any more");
+    assert!(server.terminate().success(), "the server ends well");
+}
+
+#[test]
+fn an_extender_that_cannot_be_what_is_asked_for_says_why() {
+    let file = kubeconfig("http://127.0.0.1:9");
+    let path = file.path().to_str().expect("a plain path");
+    for (more, code, message) in [
+        (vec![], 3, "pvbind: cannot reach http://127.0.0.1:9/"),
+        (vec!["--tls-cert-file", path], 2, "--tls-private-key-file"),
+        (
+            vec!["--tls-cert-file", path, "--tls-private-key-file", path],
+            2,
+            "it has no such thing in PEM form",
+        ),
+        (vec!["--client-ca-file", path], 2, "--tls-cert-file"),
+        (vec!["--bind-timeout", "soon"], 2, "\"soon\" is no duration; write 90s, 10m or 1h30m"),
+        (vec!["--listen", "nowhere:"], 2, "pvbind: cannot serve on nowhere:: "),
+    ] {
+        let listen = if more.contains(&"--listen") { vec![] } else { vec!["--listen", "127.0.0.1:0"] };
+        let arguments = [vec!["extender", "--kubeconfig", path], listen, more].concat();
+        let mut extender = Program::start(&arguments);
+        let ended = extender.0.wait().expect("it ends");
+        let mut said = String::new();
+        extender.0.stderr.take().expect("it is piped").read_to_string(&mut said).expect("it is text");
+        assert_eq!(ended.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(message), "{arguments:?}: {said}");
+    }
+}
+
 /// A node, a class whose volumes are bound together with the choice of a node, a volume, and a claim and a pod for each
 /// scheduler that is named.
 async fn create_pods(client: &Client, schedulers: &[&str]) {
@@ -236,8 +308,8 @@ async fn the_scheduler_places_the_pods_that_name_it_and_no_others() {
     assert!(scheduler.terminate().success(), "the scheduler drains and ends well");
     let events: Api<Event> = Api::namespaced(client.clone(), "default");
     let events = events.list(&ListParams::default()).await.expect("a list").items;
-    let scheduled = events.iter().find(|event| event.reason.as_deref() == Some("Scheduled"));
-    let reporter = scheduled.and_then(|event| event.reporting_component.as_deref());
+    let placing = events.iter().find(|event| event.reason.as_deref() == Some("Scheduled"));
+    let reporter = placing.and_then(|event| event.reporting_component.as_deref());
     assert_eq!(reporter, Some("mine"), "{events:?}");
     assert!(controller.terminate().success(), "the controller drains and ends well");
 }

@@ -218,8 +218,8 @@ fn nothing_is_left_for_later() {
 
 /// What a page names between backticks: paths of the repository, perhaps with something that is defined there.
 fn named(page: &str) -> impl Iterator<Item = &str> {
-    const ROOTS: [&str; 7] =
-        ["src/", "tests/", "testdata/", "snapshots/", "examples/", "docs/", "fake-apiserver/"];
+    const ROOTS: [&str; 8] =
+        ["src/", "tests/", "testdata/", "snapshots/", "examples/", "docs/", "deploy/", "fake-apiserver/"];
     let spans = page.split('`').skip(1).step_by(2);
     spans.filter(|span| ROOTS.iter().any(|root| span.starts_with(root)) && !span.contains(['*', ' ', '<']))
 }

@@ -198,6 +198,11 @@ impl AsyncWrite for Connection {
 
 #[cfg(test)]
 mod tests {
+    use axum::routing::get;
+    use tokio::sync::oneshot;
+    use tokio::task::JoinHandle;
+    use tokio::time::Instant;
+
     use super::*;
 
     const LIMITS: Limits =
@@ -216,24 +221,77 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_client_that_says_nothing_is_left_after_a_while_and_holds_nobody_up() {
+    /// A server of one page, and who stops it.
+    async fn served(page: &'static str) -> (std::net::SocketAddr, oneshot::Sender<()>, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let server = tokio::spawn(serve(Router::new(), listener, None, LIMITS, async {
+        let (stop, stopped) = oneshot::channel();
+        let router = Router::new().route("/", get(move || async move { page }));
+        let server = tokio::spawn(serve(router, listener, None, LIMITS, async {
             let _ = stopped.await;
         }));
+        (address, stop, server)
+    }
+
+    async fn ask(address: std::net::SocketAddr) -> TcpStream {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.writable().await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n";
+        assert_eq!(stream.try_write(request).unwrap(), request.len());
+        stream
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_says_nothing_is_left_after_a_while_and_holds_nobody_up() {
+        let (address, stop, server) = served("").await;
         let silent = TcpStream::connect(address).await.unwrap();
-        let start = tokio::time::Instant::now();
+        let start = Instant::now();
         closed(&silent).await;
         assert!(start.elapsed() >= LIMITS.silence);
 
         let silent = TcpStream::connect(address).await.unwrap();
         drop(stop);
-        let start = tokio::time::Instant::now();
+        let start = Instant::now();
         server.await.unwrap();
         assert!(start.elapsed() <= LIMITS.drain + Duration::from_millis(10));
         drop(silent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn further_clients_wait_until_there_is_room() {
+        let (address, _stop, _server) = served("here").await;
+        let silent = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+        let waiting = ask(address).await;
+        let start = Instant::now();
+        waiting.readable().await.unwrap();
+        assert!(start.elapsed() >= LIMITS.silence, "two others had to be left first");
+        let mut answer = [0; 256];
+        let length = waiting.try_read(&mut answer).unwrap();
+        assert!(answer[..length].ends_with(b"here"));
+        drop(silent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_of_its_answer_is_left_after_a_while() {
+        // More than any buffer on the way holds.
+        let (address, stop, server) = served(Box::leak("x".repeat(64 << 20).into_boxed_str())).await;
+        let deaf = ask(address).await;
+        deaf.readable().await.unwrap();
+        let start = Instant::now();
+        sleep(LIMITS.silence + Duration::from_secs(1)).await;
+        // What is on its way can still be read, and then the connection has ended.
+        let (mut read, mut ended) = (0, false);
+        while !ended {
+            deaf.readable().await.unwrap();
+            match deaf.try_read(&mut [0; 4096]) {
+                Ok(0) => ended = true,
+                Ok(length) => read += length,
+                Err(error) => ended = error.kind() != ErrorKind::WouldBlock,
+            }
+        }
+        assert!(read < 64 << 20, "{read} bytes");
+        assert!(start.elapsed() < 2 * LIMITS.silence);
+        drop(stop);
+        server.await.unwrap();
     }
 }

@@ -7,12 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use super::cycle::key;
 use super::{Code, Cycle, Status};
-use crate::cluster::{Cluster, Key};
+use crate::cluster::Cluster;
 use crate::decide::Settings;
 use crate::decide::binder::score;
-use crate::objects::{Node, Pod, name, pod};
+use crate::objects::{Node, Pod, name};
 
 /// The best priority that an extender can give to a node; the worst is 0.
 pub const BEST: u8 = 10;
@@ -53,15 +52,9 @@ impl Candidates {
     }
 }
 
-/// What is said of the nodes, each in the place where it was asked about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judgement {
-    /// Whether the pod's volumes leave the node, else why not: nothing would be gained there by evicting other pods.
-    pub nodes: Vec<Result<(), String>>,
-    /// Whether somebody spoke of a claim or node that the cluster does not know, so that a moment later the answer may be
-    /// another.
-    pub lags: bool,
-}
+/// What is said of each node, in the order in which they were asked about: the pod's volumes leave it, or why not. Nothing
+/// would be gained there by evicting other pods.
+pub type Judgement = Vec<Result<(), String>>;
 
 /// Which nodes the pod's volumes leave.
 ///
@@ -76,35 +69,25 @@ pub fn judge(
     let all = |verdict: Result<(), String>| vec![verdict; candidates.len()];
     let mut cycle = match Cycle::pre_filter(cluster, pod) {
         Ok(cycle) => cycle,
-        Err(Status { code: Code::Skip, .. }) => return Ok(Judgement { nodes: all(Ok(())), lags: false }),
+        Err(Status { code: Code::Skip, .. }) => return Ok(all(Ok(()))),
         Err(Status { code: Code::UnschedulableAndUnresolvable, reasons }) => {
-            return Ok(Judgement { nodes: all(Err(reasons.join(", "))), lags: lacks_a_claim(cluster, pod) });
+            return Ok(all(Err(reasons.join(", "))));
         }
         Err(Status { code: Code::Error, reasons }) => return Err(reasons.join(", ")),
     };
     let nodes = candidates.nodes(cluster);
     let known = nodes.iter().copied().flatten();
     let mut statuses = cycle.filter(cluster, settings, known).into_iter();
-    let mut judgement = Judgement { nodes: Vec::with_capacity(nodes.len()), lags: false };
+    let mut judgement = Judgement::with_capacity(nodes.len());
     for node in nodes {
-        judgement.nodes.push(match node.and_then(|_| statuses.next()) {
+        judgement.push(match node.and_then(|_| statuses.next()) {
             Some(Ok(())) => Ok(()),
             Some(Err(Status { code: Code::Error, reasons })) => return Err(reasons.join(", ")),
             Some(Err(status)) => Err(status.reasons.join(", ")),
-            None => {
-                judgement.lags = true;
-                Err("node(s) not known to the volume binder yet".to_owned())
-            }
+            None => Err("node(s) not known to the volume binder yet".to_owned()),
         });
     }
     Ok(judgement)
-}
-
-/// Whether a claim of the pod is not known, other than one that somebody has yet to make for the pod.
-fn lacks_a_claim(cluster: &Cluster, pod: &Pod) -> bool {
-    let namespace = key(pod).namespace().to_owned();
-    let mut named = pod::claims(pod).filter(|used| !used.ephemeral);
-    named.any(|used| cluster.claim(&Key::claim(&namespace, &used.claim)).is_none())
 }
 
 /// The priority of each node: the best go to those where volumes exist and waste the least. A node that will not do has the

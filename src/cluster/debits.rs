@@ -236,7 +236,7 @@ impl Cluster {
         let mut ended = false;
         if is_gone {
             let claims = self.debits.by_volume.get(key).cloned().unwrap_or_default();
-            ended = claims.iter().fold(false, |ended, claim| self.debits.end(claim) || ended);
+            ended = claims.iter().filter(|claim| self.debits.end(claim)).count() > 0;
         }
         let references =
             states.filter_map(|state| volume::claim_ref(state.as_volume()?).map(volume::referred));

@@ -81,6 +81,12 @@ impl Cluster {
         })
     }
 
+    /// A request has been answered with an object. Unlike what a watch shows, the answer may be older than the end of the
+    /// object: one that is gone meanwhile does not come back.
+    pub fn answer(&mut self, object: Object) -> Wakes {
+        self.change(&object.key(), |store, key| store.answer(key, object))
+    }
+
     /// A watch says that an object is gone.
     pub fn gone(&mut self, key: &Key) -> Wakes {
         self.change(key, store::Store::gone)
@@ -213,9 +219,9 @@ impl Cluster {
             }
             Object::Capacity(o) => {
                 if add {
-                    self.reports.add(key, o)
+                    self.reports.add(key, o);
                 } else {
-                    self.reports.remove(key, o)
+                    self.reports.remove(key, o);
                 }
             }
             Object::Class(_) | Object::CsiNode(_) | Object::CsiDriver(_) => {}

@@ -5,7 +5,7 @@ use clap::{ArgAction, Args};
 /// See the [module's documentation](self).
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Counting {
-    /// Count volumes that are to be made together against each CSIStorageCapacity; `=false` compares each alone.
+    /// Count volumes that are to be made together against each `CSIStorageCapacity`; `=false` compares each alone.
     #[arg(
         long,
         value_name = "BOOL",

@@ -89,7 +89,7 @@ async fn extend_observed(
         Ok(client) => client,
         Err(exit) => return exit,
     };
-    if let Err(error) = announce(&listener, identity.is_some()) {
+    if let Err(error) = arguments.announce(&listener) {
         return complain(&error, Exit::Usage);
     }
     let stop = told_to_stop().boxed().shared();
@@ -117,12 +117,6 @@ async fn extend_observed(
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the address is what a script that starts the extender reads")]
-fn announce(listener: &TcpListener, tls: bool) -> std::io::Result<()> {
-    println!("{}://{}", if tls { "https" } else { "http" }, listener.local_addr()?);
-    Ok(())
-}
-
 impl Arguments {
     fn identity(&self) -> Result<Option<Identity>, act::tls::Error> {
         let Some((certificate, key)) = self.tls_cert_file.as_ref().zip(self.tls_private_key_file.as_ref())
@@ -130,5 +124,15 @@ impl Arguments {
             return Ok(None);
         };
         Identity::read(certificate, key, self.client_ca_file.as_deref()).map(Some)
+    }
+
+    #[expect(clippy::print_stdout, reason = "the address is what a script that starts the extender reads")]
+    fn announce(&self, listener: &TcpListener) -> std::io::Result<()> {
+        let address = listener.local_addr()?;
+        if !address.ip().is_loopback() && self.client_ca_file.is_none() {
+            tracing::warn!(%address, "whoever reaches this address can have pods bound; --client-ca-file closes it");
+        }
+        println!("{}://{address}", if self.tls_cert_file.is_some() { "https" } else { "http" });
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! where it says ([`crate::decide::binder::Pods::Requested`]). Answers to the plugin `VolumeBinding`, seen from outside.
 
 pub mod pages;
+mod patience;
 mod requests;
 pub mod wire;
 
@@ -13,7 +14,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use super::decider::Decider;
@@ -34,7 +35,7 @@ pub enum Unanswered {
     #[error("not every kind of object has been listed yet")]
     Unlisted,
     /// The loop has too much to do.
-    #[error("no answer within {} s", PATIENCE.as_secs())]
+    #[error("too much is asked at once: no answer in time")]
     Busy,
     /// The program ends.
     #[error("the program stops")]
@@ -55,7 +56,10 @@ type Reply<T> = oneshot::Sender<Result<T, Unanswered>>;
 
 /// Asks the loop. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Asker(mpsc::Sender<Question>);
+pub struct Asker {
+    questions: mpsc::Sender<Question>,
+    shown: watch::Receiver<u64>,
+}
 
 /// A request to bind a pod, as long as somebody waits for it.
 #[derive(Debug)]
@@ -79,7 +83,7 @@ impl Asker {
     async fn ask<T>(&self, question: impl FnOnce(Reply<T>) -> Question) -> Result<T, Unanswered> {
         let (reply, answer) = oneshot::channel();
         let asked = async {
-            self.0.send(question(reply)).await.map_err(|_| Unanswered::Stopping)?;
+            self.questions.send(question(reply)).await.map_err(|_| Unanswered::Stopping)?;
             answer.await.unwrap_or(Err(Unanswered::Stopping))
         };
         timeout(PATIENCE, asked).await.unwrap_or(Err(Unanswered::Busy))
@@ -91,6 +95,12 @@ impl Asker {
     /// Why not.
     pub async fn listed(&self) -> Result<(), Unanswered> {
         self.ask(Question::Listed).await
+    }
+
+    /// Tells when the watches have shown something that may change an answer.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shown.clone()
     }
 
     /// Which of the nodes the pod's volumes leave; see [`extender::judge`].
@@ -129,6 +139,8 @@ impl Asker {
 pub struct Extender {
     questions: Option<mpsc::Receiver<Question>>,
     requests: Requests,
+    /// How much the watches have shown.
+    shown: watch::Sender<u64>,
 }
 
 /// Something that the loop has to turn to.
@@ -144,13 +156,16 @@ impl Extender {
     #[must_use]
     pub fn new(bind_timeout: Duration) -> (Self, Asker) {
         let (sender, receiver) = mpsc::channel(QUESTIONS);
-        (Extender { questions: Some(receiver), requests: Requests::new(bind_timeout) }, Asker(sender))
+        let (shown, changes) = watch::channel(0);
+        let extender = Extender { questions: Some(receiver), requests: Requests::new(bind_timeout), shown };
+        (extender, Asker { questions: sender, shown: changes })
     }
 
     /// For a loop that nobody asks.
     #[must_use]
     pub fn nobody() -> Self {
-        Extender { questions: None, requests: Requests::new(Duration::ZERO) }
+        let shown = watch::Sender::new(0);
+        Extender { questions: None, requests: Requests::new(Duration::ZERO), shown }
     }
 
     /// Waits for something to turn to; for ever if nobody asks.
@@ -199,6 +214,8 @@ impl Extender {
 
     /// Looks at what has become of requests; says whether there is something to decide about now.
     pub fn see(&mut self, decider: &mut Decider) -> bool {
+        let now = decider.shown();
+        self.shown.send_if_modified(|before| std::mem::replace(before, now) != now);
         self.requests.see(decider)
     }
 }

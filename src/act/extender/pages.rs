@@ -1,4 +1,4 @@
-//! The pages that kube-scheduler posts to: `/filter`, `/prioritize` and `/bind`; and `/healthz` and `/readyz`.
+//! The pages that kube-scheduler posts to: `/filter`, `/prioritize`, `/preempt` and `/bind`; and `/healthz` and `/readyz`.
 //!
 //! Decides only what a question means and how an answer reads. What is asked is bounded: a body has a size and a time in
 //! which to arrive, so many are read at once, and so many pods are being bound at once, fewer than there are connections, so
@@ -17,16 +17,21 @@ use axum::routing::{get, post};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::wire::{Args, BindingArgs, BindingResult, FilterResult, HostPriority, NodeList};
+use super::patience::Patience;
+use super::wire::{
+    Args, BindingArgs, BindingResult, FilterResult, HostPriority, MetaPod, NodeList, PreemptionArgs,
+    PreemptionResult, Victims,
+};
 use super::{Asker, Unanswered};
 use crate::act::serve::Limits;
-use crate::binder::extender::Candidates;
+use crate::binder::extender::{Candidates, Judgement};
 use crate::cluster::Key;
 use crate::objects::{Node, Pod, name};
 
@@ -40,13 +45,8 @@ const READERS: usize = 4;
 pub const BINDINGS: usize = 512;
 /// How long a question may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(30);
-/// How long to wait before asking again, each time that somebody spoke of what is not known here yet.
-const PAUSES: [Duration; 4] = [
-    Duration::from_millis(10),
-    Duration::from_millis(40),
-    Duration::from_millis(150),
-    Duration::from_millis(300),
-];
+/// How many changes an answer may wait for.
+const CHANGES: usize = 16;
 
 /// What kube-scheduler and those who look after the extender may take.
 pub const LIMITS: Limits =
@@ -92,7 +92,50 @@ struct Desk {
     asker: Asker,
     readers: Arc<Semaphore>,
     bindings: Arc<Semaphore>,
+    patience: Arc<Patience>,
 }
+
+impl Desk {
+    /// Room for one more question about nodes.
+    async fn reader(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        let permit = timeout(ARRIVAL, self.readers.acquire()).await.map_err(|_| Unanswered::Busy)?;
+        // The semaphore is never closed.
+        Ok(permit.map_err(|_| Unanswered::Stopping)?)
+    }
+
+    /// What is said of nodes. Where none is left, that may be because our watches have yet to show what kube-scheduler's
+    /// have: so it is asked again when they show something, for as long as there is patience.
+    async fn judge(&self, question: &Question) -> Result<Result<Judgement, String>, Refusal> {
+        let mut changes = self.asker.changes();
+        changes.borrow_and_update();
+        let mut judged = self.asker.filter(question.clone()).await?;
+        if !is_hopeless(&judged) {
+            return Ok(judged);
+        }
+        let taken = self.patience.take();
+        let until = Instant::now() + taken;
+        for _ in 0..CHANGES {
+            // A sender that is gone has nothing more to show.
+            if !matches!(timeout_at(until, changes.changed()).await, Ok(Ok(()))) {
+                break;
+            }
+            changes.borrow_and_update();
+            judged = self.asker.filter(question.clone()).await?;
+            if !is_hopeless(&judged) {
+                break;
+            }
+        }
+        self.patience.put_back(until.saturating_duration_since(Instant::now()).min(taken));
+        Ok(judged)
+    }
+}
+
+/// Whether there is an answer and it leaves no node.
+fn is_hopeless(judged: &Result<Judgement, String>) -> bool {
+    judged.as_ref().is_ok_and(|nodes| nodes.iter().all(Result::is_err))
+}
+
+type Question = Arc<(Pod, Candidates)>;
 
 /// The pages.
 pub fn router(asker: Asker) -> Router {
@@ -100,10 +143,11 @@ pub fn router(asker: Asker) -> Router {
     Router::new()
         .route("/filter", post(filter))
         .route("/prioritize", post(prioritize))
+        .route("/preempt", post(preempt))
         .route("/bind", post(bind))
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(ready))
-        .with_state(Desk { asker, readers, bindings })
+        .with_state(Desk { asker, readers, bindings, patience: Arc::new(Patience::new()) })
 }
 
 async fn ready(State(desk): State<Desk>) -> Result<&'static str, Refusal> {
@@ -111,27 +155,16 @@ async fn ready(State(desk): State<Desk>) -> Result<&'static str, Refusal> {
 }
 
 async fn filter(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal> {
-    let _reader = desk.readers.acquire().await;
+    let _reader = desk.reader().await?;
     let Asked { question, given } = Asked::read(body).await?;
-    let mut pauses = PAUSES.into_iter();
-    let judged = loop {
-        let judged = desk.asker.filter(question.clone()).await?;
-        // Its watches have shown kube-scheduler what ours are about to show.
-        match pauses.next() {
-            Some(pause) if judged.as_ref().is_ok_and(|judgement| judgement.lags) => sleep(pause).await,
-            _ => break judged,
-        }
-    };
-    let judgement = match judged {
+    let judgement = match desk.judge(&question).await? {
         Ok(judgement) => judgement,
         Err(error) => return json(FilterResult { error, ..FilterResult::default() }).await,
     };
-    let fits: Vec<bool> = judgement.nodes.iter().map(Result::is_ok).collect();
+    let fits: Vec<bool> = judgement.iter().map(Result::is_ok).collect();
     let names = question.1.names();
-    let failed: BTreeMap<String, String> = names
-        .zip(judgement.nodes)
-        .filter_map(|(name, verdict)| Some((name.to_owned(), verdict.err()?)))
-        .collect();
+    let failed: BTreeMap<String, String> =
+        names.zip(judgement).filter_map(|(name, verdict)| Some((name.to_owned(), verdict.err()?))).collect();
     let mut result = FilterResult { failed_and_unresolvable_nodes: failed, ..FilterResult::default() };
     match given {
         Some(nodes) => result.nodes = Some(NodeList { items: Some(only(nodes, &fits)) }),
@@ -146,11 +179,27 @@ fn only<T>(all: impl IntoIterator<Item = T>, fits: &[bool]) -> Vec<T> {
 }
 
 async fn prioritize(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal> {
-    let _reader = desk.readers.acquire().await;
+    let _reader = desk.reader().await?;
     let question = Asked::read(body).await?.question;
     let priorities = desk.asker.prioritize(question.clone()).await?;
     let host = |(host, score): (&str, u8)| HostPriority { host: host.to_owned(), score: score.into() };
     json(question.1.names().zip(priorities).map(host).collect::<Vec<_>>()).await
+}
+
+async fn preempt(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal> {
+    let _reader = desk.reader().await?;
+    let args: PreemptionArgs = read("ExtenderPreemptionArgs", body, LARGEST).await?;
+    let victims: BTreeMap<String, Victims<MetaPod>> = match args.node_name_to_meta_victims {
+        Some(victims) => victims,
+        None => args.node_name_to_victims.into_iter().flatten().map(|(node, v)| (node, v.into())).collect(),
+    };
+    let names = victims.keys().cloned().collect();
+    // A pod whose claims are wrong gains nothing anywhere.
+    let question = Arc::new((args.pod, Candidates::Named(names)));
+    let verdicts = desk.judge(&question).await?.unwrap_or_default();
+    let left =
+        victims.into_iter().zip(verdicts).filter_map(|(node, verdict)| verdict.is_ok().then_some(node));
+    json(PreemptionResult { node_name_to_meta_victims: left.collect() }).await
 }
 
 async fn bind(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal> {
@@ -164,7 +213,7 @@ async fn bind(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal>
 
 /// A question about nodes, and the nodes as they were sent.
 struct Asked {
-    question: Arc<(Pod, Candidates)>,
+    question: Question,
     given: Option<Vec<Box<RawValue>>>,
 }
 
@@ -198,7 +247,7 @@ impl Candidates {
 fn heads(items: &[Box<RawValue>]) -> Result<Vec<Node>, Refusal> {
     #[derive(serde::Deserialize)]
     struct Head {
-        metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+        metadata: ObjectMeta,
     }
     let head = |item: &RawValue| {
         let head: Head = serde_json::from_str(item.get())?;

@@ -135,9 +135,10 @@ fn where_no_volume_is_to_be_had(#[case] class: Value, #[case] why: &str, #[case]
 #[test]
 fn a_claim_for_which_another_node_is_selected_names_it() {
     let mut cluster = world(&json!({}));
-    show::<Claim>(&mut cluster, claim("b", &json!({"volume.kubernetes.io/selected-node": "gone"})));
-    let why = "node gone is selected for claim default/b";
-    assert_eq!(told(&cluster), (why.to_owned(), "make room for the pod on node gone".to_owned()));
+    show::<Node>(&mut cluster, json!({"metadata": {"name": "n2"}, "spec": {"unschedulable": true}}));
+    show::<Claim>(&mut cluster, claim("b", &json!({"volume.kubernetes.io/selected-node": "n2"})));
+    let why = "node n2 is selected for claim default/b";
+    assert_eq!(told(&cluster), (why.to_owned(), "make room for the pod on node n2".to_owned()));
 }
 
 fn bound(cluster: &mut Cluster, labels: &Value, terms: &Value) {

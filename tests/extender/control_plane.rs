@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-};
+use rcgen::KeyPair;
 use serde_json::json;
 use tempfile::TempDir;
+
+use crate::certificates::{Authority, For};
 
 /// How long a program may take to get ready.
 const START: Duration = Duration::from_secs(120);
@@ -99,25 +99,18 @@ impl ControlPlane {
     }
 
     fn write_certificates(&self) {
-        let mut params = CertificateParams::new([]).expect("no names");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "pvbind test CA");
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a CA");
+        let authority = Authority::new();
         for name in ["ca.crt", "pki/pvbind/ca.crt"] {
-            self.write(name, &issuer.pem());
+            self.write(name, &authority.pem());
         }
-        for (name, usage) in [
-            ("apiserver", ExtendedKeyUsagePurpose::ServerAuth),
-            ("pki/pvbind/extender", ExtendedKeyUsagePurpose::ServerAuth),
-            ("pki/pvbind/kube-scheduler", ExtendedKeyUsagePurpose::ClientAuth),
+        for (name, whom) in [
+            ("apiserver", For::Server),
+            ("pki/pvbind/extender", For::Server),
+            ("pki/pvbind/kube-scheduler", For::Client),
         ] {
-            let key = KeyPair::generate().expect("a key");
-            let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("an address");
-            params.distinguished_name.push(DnType::CommonName, name);
-            params.extended_key_usages.push(usage);
-            let certificate = params.signed_by(&key, &issuer).expect("a certificate");
-            self.write(&format!("{name}.crt"), &certificate.pem());
-            self.write(&format!("{name}.key"), &key.serialize_pem());
+            let (certificate, key) = authority.issue(name, whom);
+            self.write(&format!("{name}.crt"), &certificate);
+            self.write(&format!("{name}.key"), &key);
         }
         let accounts = KeyPair::generate().expect("a key");
         self.write("accounts.key", &accounts.serialize_pem());

@@ -3,19 +3,19 @@
 //! Runs where the environment variable `KUBEBUILDER_ASSETS` names a folder with etcd, kube-apiserver and kube-scheduler, and
 //! says so where it does not.
 
-mod control_plane;
-
+use std::io::Write;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::StorageClass;
-use kube::api::{ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use control_plane::ControlPlane;
+use crate::control_plane::{self, ControlPlane};
 
 /// How long anything may take before the test gives up; it only matters when something is broken.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -66,8 +66,13 @@ async fn create_nodes(client: &Client) {
             "metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer",
         })
     };
-    create::<StorageClass>(Api::all(client.clone()), class("local", "kubernetes.io/no-provisioner")).await;
-    create::<StorageClass>(Api::all(client.clone()), class("made", "test.example/made")).await;
+    for (name, provisioner) in [
+        ("local", "kubernetes.io/no-provisioner"),
+        ("other", "kubernetes.io/no-provisioner"),
+        ("made", "made.example.test"),
+    ] {
+        create::<StorageClass>(Api::all(client.clone()), class(name, provisioner)).await;
+    }
 }
 
 fn volume(name: &str, class: &str, size: &str, node: &str) -> Value {
@@ -83,18 +88,22 @@ fn volume(name: &str, class: &str, size: &str, node: &str) -> Value {
     })
 }
 
+fn claim(name: &str, class: &str, size: &str) -> Value {
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "storageClassName": class, "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": size}},
+        },
+    })
+}
+
 /// Creates a pod, with a claim of its name unless it has no class.
 async fn create_pod(client: &Client, name: &str, class: &str, size: &str) {
     let mut volumes = json!([]);
     if !class.is_empty() {
-        let claim = json!({
-            "metadata": {"name": name},
-            "spec": {
-                "storageClassName": class, "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": size}},
-            },
-        });
-        create::<PersistentVolumeClaim>(Api::default_namespaced(client.clone()), claim).await;
+        let claims: Api<PersistentVolumeClaim> = Api::default_namespaced(client.clone());
+        create(claims, claim(name, class, size)).await;
         volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": name}}]);
     }
     let pod = json!({
@@ -171,6 +180,49 @@ async fn provision(client: &Client, name: &str) -> String {
     node
 }
 
+/// Pods that fill all nodes, and one that is worth more and whose volume is on the second.
+async fn evict_for_a_volume(client: &Client) {
+    for (name, value) in [("low", 1), ("high", 1000)] {
+        create::<PriorityClass>(
+            Api::all(client.clone()),
+            json!({"metadata": {"name": name}, "value": value}),
+        )
+        .await;
+    }
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let sized = |name: &str, priority: &str, cpus: &str, volumes: Value| {
+        json!({
+            "metadata": {"name": name},
+            "spec": {
+                "automountServiceAccountToken": false, "priorityClassName": priority, "volumes": volumes,
+                "containers": [{"name": "c", "image": "none", "resources": {"requests": {"cpu": cpus}}}],
+            },
+        })
+    };
+    for node in ["n1", "n2", "n3"] {
+        let mut filler = sized(&format!("on-{node}"), "low", "7", json!([]));
+        filler["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": node});
+        create(pods.clone(), filler).await;
+        assert_eq!(placed(client, &format!("on-{node}")).await, node);
+    }
+    create::<PersistentVolume>(Api::all(client.clone()), volume("v5", "other", "2Gi", "n2")).await;
+    create::<PersistentVolumeClaim>(Api::default_namespaced(client.clone()), claim("vip", "other", "2Gi"))
+        .await;
+    let uses = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "vip"}}]);
+    create(pods.clone(), sized("vip", "high", "7", uses)).await;
+    let going = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
+    wait(pods.clone(), "on-n2", "being evicted", going).await;
+    // No kubelet ends it.
+    let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+    pods.delete("on-n2", &now).await.expect("it ends");
+    assert_eq!(placed(client, "vip").await, "n2");
+    assert_eq!(volume_of(client, "vip").await, "v5");
+    for spared in ["on-n1", "on-n3"] {
+        let pod = pods.get(spared).await.expect("it is there");
+        assert!(!going(&pod), "{spared} was evicted for nothing");
+    }
+}
+
 /// Starts the programs of this crate, and kube-scheduler with the shipped configuration.
 fn start(plane: &mut ControlPlane) -> String {
     let [admin, mine] = ["admin.conf", "extender.conf"].map(|file| plane.argument(file));
@@ -199,11 +251,13 @@ fn start(plane: &mut ControlPlane) -> String {
 #[tokio::test]
 async fn kube_scheduler_places_pods_where_the_extender_finds_and_binds_their_volumes() {
     let Some(assets) = control_plane::programs() else {
-        eprintln!(
+        // What a test that passes prints by `eprintln` nobody sees.
+        let told = writeln!(
+            std::io::stderr(),
             "NOT RUN: KUBEBUILDER_ASSETS names no folder with etcd, kube-apiserver and kube-scheduler; \
              nothing was tested against a real kube-scheduler"
         );
-        return;
+        return told.expect("somebody hears");
     };
     let mut plane = ControlPlane::start(assets).await;
     let client = plane.client().await;
@@ -236,6 +290,8 @@ async fn kube_scheduler_places_pods_where_the_extender_finds_and_binds_their_vol
     assert_eq!(node_of(&huge), None, "no node has a volume for it");
     create(volumes.clone(), volume("v4", "local", "500Gi", "n3")).await;
     assert_eq!(placed(&client, "huge").await, "n3", "what was missing is there");
+
+    evict_for_a_volume(&client).await;
 
     // The same with whole nodes instead of their names.
     plane.end("kube-scheduler");

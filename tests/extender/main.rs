@@ -1,0 +1,10 @@
+//! `pvbind extender`: what it answers, what it binds, and a real kube-scheduler that asks it.
+
+mod bind;
+mod caller;
+mod certificates;
+mod control_plane;
+mod kube_scheduler;
+mod pages;
+mod stage;
+mod tls;
