@@ -17,10 +17,10 @@ use super::execute::Outcome;
 use super::metrics::Metrics;
 use super::operations::{Operations, Start};
 use super::queue::{Queue, Turn};
-use crate::cluster::{Cluster, Key, Kind, Object, Wakes};
+use crate::cluster::{Binding, Cluster, Key, Kind, Object, Wakes};
 use crate::decide::controller::{self, operation};
 use crate::decide::{self, Action, Event, Operation, Plan, Reads, Reason, Settings, binder};
-use crate::objects::volume;
+use crate::objects::{pod, volume};
 
 /// Whose decisions are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +106,8 @@ pub struct Decider {
     operations: Operations,
     reads: BTreeMap<Key, Reads>,
     parked: BTreeSet<Key>,
+    /// The claims that wait for one of their pods to be decided about.
+    held: BTreeSet<Key>,
     deadlines: Deadlines,
     /// Jobs that begin when another one has ended, by the number of that one.
     followers: BTreeMap<u64, Job>,
@@ -146,6 +148,7 @@ impl Decider {
             operations: Operations::default(),
             reads: BTreeMap::new(),
             parked: BTreeSet::new(),
+            held: BTreeSet::new(),
             deadlines: Deadlines::default(),
             followers: BTreeMap::new(),
             offered: BTreeMap::new(),
@@ -274,6 +277,7 @@ impl Decider {
         self.metrics.see(&self.cluster, key);
         self.reasons.remove(key);
         self.parked.remove(key);
+        self.held.remove(key);
         self.deadlines.end(key);
         self.queue.succeeded(key);
         self.wake(wakes);
@@ -357,21 +361,49 @@ impl Decider {
                 self.blocked.entry(busy).or_default().insert(key);
                 continue;
             }
+            if self.waits_for_pod(&key) {
+                self.held.insert(key);
+                continue;
+            }
             if let Some(job) = self.turn(&key, now) {
                 return Some(job);
             }
         }
     }
 
-    /// The object whose job has to end before this key is decided about: its own, and for a volume its claim's. A
-    /// volume is taken from a claim for good, so that rests on what the claim is, never on what is assumed of it.
+    /// The object whose job has to end before this key is decided about: its own; for a volume its claim's; for a pod those of
+    /// its claims and their volumes. A volume is taken from a claim for good, and a pod is on its node for good, so both
+    /// rest on what the claim is, never on what is assumed of it.
     fn waits_for(&self, key: &Key) -> Option<Key> {
-        let reference = self.cluster.volume(key).and_then(|volume| volume::claim_ref(volume));
-        let claim = reference.map(|reference| {
+        let mut rests_on = vec![key.clone()];
+        if let Some(reference) = self.cluster.volume(key).and_then(|volume| volume::claim_ref(volume)) {
             let (namespace, name) = volume::referred(reference);
-            Key::claim(namespace, name)
-        });
-        [Some(key.clone()), claim].into_iter().flatten().find(|key| self.busy.contains_key(key))
+            rests_on.push(Key::claim(namespace, name));
+        }
+        for used in self.cluster.pod(key).into_iter().flat_map(|found| pod::claims(found)) {
+            let claim = Key::claim(key.namespace(), &used.claim);
+            rests_on.extend(self.cluster.volumes_for(&claim).map(|(volume, _)| volume.clone()));
+            rests_on.push(claim);
+        }
+        rests_on.into_iter().find(|key| self.busy.contains_key(key))
+    }
+
+    /// Whether the claim is not to be bound before one of its pods has been decided about.
+    fn waits_for_pod(&self, claim: &Key) -> bool {
+        let pods = self.roles.scheduler.as_ref();
+        claim.kind() == Kind::Claim
+            && pods.is_some_and(|pods| binder::together::waits(&self.cluster, pods, claim))
+    }
+
+    /// Has the claims looked at that waited for a pod to be decided about.
+    fn let_claims_go(&mut self, pod: &Key) {
+        let claims = self.cluster.pod(pod).into_iter().flat_map(|found| pod::claims(found));
+        let claims = claims.map(|used| Key::claim(pod.namespace(), &used.claim));
+        let held: Vec<Key> = claims.filter(|claim| self.held.contains(claim)).collect();
+        for claim in held {
+            self.held.remove(&claim);
+            self.enqueue(&claim);
+        }
     }
 
     /// Decides about one key.
@@ -384,6 +416,7 @@ impl Decider {
         };
         let writes_nothing = plan.writes().next().is_none();
         let job = self.accept(key, plan, None, now);
+        self.let_claims_go(key);
         self.note(key, Happened::Decided);
         if writes_nothing {
             self.settle(key);
@@ -415,7 +448,8 @@ impl Decider {
         if let Some(running) = &mut operation {
             running.failed |= plan.actions.contains(&Action::BackOff);
         }
-        let targets: BTreeSet<Key> = plan.writes().map(|write| write.target().clone()).collect();
+        let mut targets: BTreeSet<Key> = plan.writes().map(|write| write.target().clone()).collect();
+        targets.extend(reserved(&plan.actions));
         let ahead = match self.ahead(&targets, operation.as_ref()) {
             Ahead::Nothing => None,
             Ahead::Job(id) => Some(id),
@@ -723,6 +757,15 @@ impl Decider {
         }
         self.follow_up(after, now)
     }
+}
+
+/// The volumes that a pod is to have, also those that are reserved for it already: until all are, no claim is bound to one.
+fn reserved(actions: &[Action]) -> impl Iterator<Item = Key> {
+    let assumptions = actions.iter().filter_map(|action| match action {
+        Action::Assume(_, assumption) => Some(assumption),
+        _ => None,
+    });
+    assumptions.flat_map(|assumption| assumption.volumes.bindings.iter().map(Binding::volume_key))
 }
 
 /// What has to be done in order, and what may only be done when all of that is.

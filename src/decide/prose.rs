@@ -135,7 +135,7 @@ impl fmt::Display for PodReason {
                 write!(f, "node {node} is chosen; the pod's volumes are being bound")
             }
             PodReason::Undone { .. } => f.write_str(
-                "the pod fits on no node with the volumes that were reserved for its claims; they are given back",
+                "the pod fits on no node with what was reserved for its claims; that is given back",
             ),
             PodReason::BindingFailed { why, .. } => write!(f, "binding volumes: {why}"),
             PodReason::Placed { node, .. } => write!(f, "the pod is on node {node}"),

@@ -58,7 +58,7 @@ fn pod(name: &str) -> [Value; 2] {
 
 /// A server with one node, at which a driver reports 100Gi. Nobody makes volumes and nobody reports but the case.
 fn stage() -> Stage {
-    let stage = Stage::new();
+    let stage = Stage::scheduling();
     let labels = json!({"kubernetes.io/hostname": "n1"});
     stage.create(&json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "drv.example.com"},
@@ -108,7 +108,7 @@ async fn first_of_two() -> Stage {
     for object in pod("first").iter().chain(&pod("second")) {
         stage.create(object);
     }
-    stage.start_both();
+    stage.start();
     stage.settle().await;
     assert_eq!(nodes(&stage, "first"), of("", "n1"));
     assert_eq!(nodes(&stage, "second"), of("", ""));
@@ -134,7 +134,7 @@ async fn b1_sibling_a_restart_does_not_forget_what_is_promised() {
     let mut stage = first_of_two().await;
     stage.stop().await;
     stage.delete("Pod", "first");
-    stage.start_both();
+    stage.start();
     stage.settle().await;
     assert_eq!(nodes(&stage, "second"), of("", ""), "the first volume is going to be made");
 }
@@ -179,7 +179,7 @@ async fn b1_variant_each_alone_fits_as_upstream_has_it() {
     for object in pod("first").iter().chain(&pod("second")) {
         stage.create(object);
     }
-    stage.start_both();
+    stage.start();
     stage.settle().await;
     assert_eq!((nodes(&stage, "first"), nodes(&stage, "second")), (of("", "n1"), of("", "n1")));
 }

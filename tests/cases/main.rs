@@ -7,10 +7,19 @@
 
 mod capacity;
 mod classes;
+mod growing;
+mod interrupted;
 mod lost;
+mod many;
 mod migration;
 mod offline;
 mod pairs;
+mod placing;
 mod reclaim;
 mod reserved;
+mod selected;
+mod sharing;
 mod stage;
+mod troubled;
+mod undone;
+mod waiting;

@@ -4,6 +4,7 @@
 //! together with the choice of a node. Neither looks at a node. Answers to upstream's `podHasPVCs` and
 //! `GetPodVolumeClaims`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::cluster::{Cluster, Key};
@@ -123,4 +124,17 @@ pub fn sort(cluster: &Cluster, key: &Key, pod: &Pod) -> Result<PodClaims, Unsort
         list.push((claim_key, claim.clone()));
     }
     Ok(claims)
+}
+
+/// Those of the pod's claims that are bound together with the choice of a node and are not bound yet, whatever is wrong with
+/// the others.
+#[must_use]
+pub fn delayed(cluster: &Cluster, key: &Key, pod: &Pod) -> BTreeSet<Key> {
+    let claims = pod::claims(pod).map(|used| Key::claim(key.namespace(), &used.claim));
+    let is_delayed = |key: &Key| {
+        cluster.claim(key).is_some_and(|claim| {
+            !claim::is_fully_bound(claim) && matching::delays_binding(cluster, claim) == Ok(true)
+        })
+    };
+    claims.filter(is_delayed).collect()
 }

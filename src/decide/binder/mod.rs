@@ -24,11 +24,14 @@ pub mod reserve;
 pub mod score;
 pub mod storage;
 pub mod terms;
+pub mod together;
 pub mod unfit;
 pub mod zone;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::PodSchedulingGate;
 
 use crate::cluster::{Cluster, Key};
 use crate::decide::reason::PodReason;
@@ -63,6 +66,16 @@ pub fn follows_others(pod: &Pod) -> bool {
     terms::near(pod).next().is_some()
 }
 
+/// Whether the pod is yet to be placed.
+fn is_pending(pod: &Pod) -> bool {
+    pod::node_name(pod).is_empty() && !pod::is_finished(pod) && !is_deleting(&pod.metadata)
+}
+
+/// What keeps the pod from being scheduled until somebody takes it away.
+fn gates(pod: &Pod) -> &[PodSchedulingGate] {
+    pod.spec.as_ref().and_then(|s| s.scheduling_gates.as_deref()).unwrap_or_default()
+}
+
 /// Decides about a pod.
 #[must_use]
 pub fn schedule(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) -> Plan {
@@ -75,15 +88,14 @@ pub fn schedule(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) 
 
 fn decide(cluster: &Cluster, settings: &Settings, pods: &Pods, key: &Key) -> Plan {
     let Some(pod) = cluster.pod(key) else { return Plan::nothing(Reason::Gone) };
-    let pending = pod::node_name(pod).is_empty() && !pod::is_finished(pod) && !is_deleting(&pod.metadata);
-    if !pending || !pods.include(key, pod) {
+    if !is_pending(pod) || !pods.include(key, pod) {
         let mut plan = Plan::nothing(Reason::Pod(PodReason::NotPending { pod: key.clone() }));
         if cluster.assumption(key).is_some() {
             plan.actions.push(Action::Forget(key.clone()));
         }
         return plan;
     }
-    let gates = pod.spec.as_ref().and_then(|s| s.scheduling_gates.as_deref()).unwrap_or_default();
+    let gates = gates(pod);
     if !gates.is_empty() {
         let gates = gates.iter().map(|gate| gate.name.clone()).collect();
         return Plan::nothing(Reason::Pod(PodReason::Gated { pod: key.clone(), gates }));

@@ -183,6 +183,10 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     let survey = match survey(cluster, settings, key, &wanted) {
         Ok(survey) => survey,
         Err(reason) => {
+            let delayed = claims::delayed(cluster, key, pod);
+            if let Some(plan) = undo(cluster, key, delayed.iter()) {
+                return plan;
+            }
             let message = format!("0/{nodes} nodes are available: {reason}.");
             // No node is at fault: what cures this is a change of the claim or its class, which wakes the pod.
             return refused(key, pod, reason, message);
@@ -205,9 +209,9 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     unschedulable(key, pod, Reason::Pod(reason), message)
 }
 
-/// No node will do, but there are volumes that were reserved for the pod's claims when one would: they hold the pod where it
-/// can no longer be. They are given back, unless they are being bound for another pod that shares the claim, and the pod is
-/// looked at again.
+/// No node will do, but something was reserved for the pod's claims when one would: volumes that hold the pod where it can no
+/// longer be, or a node that is gone. It is given back, unless it is being bound for another pod that shares the claim, and
+/// the pod is looked at again.
 pub(super) fn undo<'a>(cluster: &Cluster, key: &Key, claims: impl Iterator<Item = &'a Key>) -> Option<Plan> {
     let in_use = |volume: &Key| {
         let others = cluster.assumptions().filter(|(pod, _)| *pod != key);
@@ -215,7 +219,7 @@ pub(super) fn undo<'a>(cluster: &Cluster, key: &Key, claims: impl Iterator<Item 
         assumed.any(|binding| binding.volume_key() == *volume)
     };
     let writes: Vec<_> = claims
-        .flat_map(|claim| reserve::undo(cluster, claim))
+        .flat_map(|claim| reserve::undo(cluster, claim).chain(reserve::unselect(cluster, claim)))
         .filter(|(_, write)| !in_use(write.target()))
         .collect();
     if writes.is_empty() {

@@ -5,7 +5,6 @@
 //! pod: it gets the answer, and emits the events. Answers to `Reserve`, `PreBind` and `Bind` as far as they are about
 //! volumes.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::find::{Failure, PodSearch};
@@ -37,9 +36,7 @@ pub(super) fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc
 /// Gives back what was reserved for a pod that is not to be placed after all. A claim that the controller has begun to bind
 /// keeps its volume.
 pub(super) fn undo(cluster: &Cluster, key: &Key, pod: &Pod) -> Plan {
-    let claims: BTreeSet<Key> =
-        pod::claims(pod).map(|used| Key::claim(key.namespace(), &used.claim)).collect();
-    let plan = place::undo(cluster, key, claims.iter());
+    let plan = place::undo(cluster, key, claims::delayed(cluster, key, pod).iter());
     let mut plan =
         plan.unwrap_or_else(|| Plan::nothing(Reason::Pod(PodReason::NotPending { pod: key.clone() })));
     plan.actions.push(Action::Forget(key.clone()));
