@@ -270,10 +270,25 @@ impl Decider {
         self.wake(wakes);
     }
 
-    /// A watch says that an object is gone.
+    /// A watch shows an object as it was when it went.
+    pub fn went(&mut self, object: &Object) {
+        let wakes = self.cluster.went(object);
+        self.forget(&object.key(), wakes);
+    }
+
+    /// A list lacks an object that was known.
     pub fn gone(&mut self, key: &Key) {
-        self.shown += u64::from(key.kind() != Kind::Pod);
         let wakes = self.cluster.gone(key);
+        self.forget(key, wakes);
+    }
+
+    /// Forgets what was going on about an object, if it is gone.
+    fn forget(&mut self, key: &Key, wakes: Wakes) {
+        self.shown += u64::from(key.kind() != Kind::Pod);
+        if self.cluster.known(key).is_some() {
+            self.wake(wakes);
+            return;
+        }
         self.metrics.see(&self.cluster, key);
         self.reasons.remove(key);
         self.parked.remove(key);

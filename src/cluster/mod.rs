@@ -92,6 +92,11 @@ impl Cluster {
         self.change(key, store::Store::gone)
     }
 
+    /// A watch shows an object as it was when it went. One that has been made anew since, and is known already, stays.
+    pub fn went(&mut self, object: &Object) -> Wakes {
+        self.change(&object.key(), |store, key| store.went(key, object.version()))
+    }
+
     /// Lays what a planned write is about to make of an object over what is known of it.
     pub fn assume(&mut self, object: Object) -> Wakes {
         self.change(&object.key(), |store, key| store.assume(key, object))
