@@ -386,16 +386,18 @@ impl Decider {
         }
     }
 
-    /// The object whose job has to end before this key is decided about: its own; for a volume its claim's; for a pod those of
-    /// its claims and their volumes. A volume is taken from a claim for good, and a pod is on its node for good, so both
-    /// rest on what the claim is, never on what is assumed of it.
+    /// The object whose job has to end before this key is decided about: its own; for a volume its claim's; for a pod that has
+    /// no place yet those of its claims and their volumes. A volume is taken from a claim for good, and a pod is on its node
+    /// for good, so both rest on what the claim is, never on what is assumed of it.
     fn waits_for(&self, key: &Key) -> Option<Key> {
         let mut rests_on = vec![key.clone()];
         if let Some(reference) = self.cluster.volume(key).and_then(|volume| volume::claim_ref(volume)) {
             let (namespace, name) = volume::referred(reference);
             rests_on.push(Key::claim(namespace, name));
         }
-        for used in self.cluster.pod(key).into_iter().flat_map(|found| pod::claims(found)) {
+        // One that has a place waits for its volumes, and looks at nothing that is assumed.
+        let looks_for_one = self.cluster.pod(key).filter(|_| self.cluster.assumption(key).is_none());
+        for used in looks_for_one.into_iter().flat_map(|found| pod::claims(found)) {
             let claim = Key::claim(key.namespace(), &used.claim);
             rests_on.extend(self.cluster.volumes_for(&claim).map(|(volume, _)| volume.clone()));
             rests_on.push(claim);
