@@ -46,6 +46,10 @@ kube-scheduler:
 bench *args:
     cargo bench --bench simulate -- {{args}}
 
+# Measures what placing pods costs in real time; numbers of pods may be given.
+bench-scheduler *args:
+    cargo bench --bench scheduler -- {{args}}
+
 # Licences, sources and duplicates of the dependencies, and advisories about them (needs cargo-deny).
 deny:
     cargo deny check

@@ -97,7 +97,7 @@ pub fn pod(cluster: &Cluster, settings: &Settings, key: &Key) -> Vec<Reason> {
     }
     match place::survey(cluster, settings, key, &Wanted::of(cluster, key, found)) {
         Ok(survey) if survey.fitting.is_empty() => {
-            survey.reasons(cluster, key).take(TOLD).map(Reason::Pod).collect()
+            survey.reasons(cluster, settings, key).take(TOLD).map(Reason::Pod).collect()
         }
         Ok(_) => Vec::new(),
         Err(reason) => vec![reason],

@@ -105,8 +105,8 @@ fn local_disks_go_to_the_pods_of_their_nodes_and_the_third_pod_learns_why_not() 
     assert_eq!(
         fixes(&report["pods"][2]),
         [
-            "offer a volume for default/log-broker-2 that node n1 can reach",
-            "offer a volume for default/log-broker-2 that node n2 can reach",
+            "create a volume with spec.storageClassName \"disks\" for claim default/log-broker-2 that node n1 reaches",
+            "create a volume with spec.storageClassName \"disks\" for claim default/log-broker-2 that node n2 reaches",
             "kubectl uncordon n3",
         ]
     );
@@ -151,14 +151,9 @@ fn what_keeps_a_pod_from_a_volume_of_another_zone_is_named() {
     assert_eq!(lines(&report["pods"], &["node"]), ["on-given  NodeDoesNotFit", "on-made  NodeDoesNotFit"]);
     assert_eq!(
         fixes(&report["pods"][0]),
-        [
-            "volume disk of claim default/given needs a node with label topology.kubernetes.io/zone=zone-a or zone-b"
-        ]
+        ["add a node with label topology.kubernetes.io/zone=zone-a or zone-b on which the pod fits"]
     );
-    assert_eq!(
-        fixes(&report["pods"][1]),
-        ["give node n1 the labels that allowedTopologies of class zone-c asks for"]
-    );
+    assert_eq!(fixes(&report["pods"][1]), ["add a node with label topology.kubernetes.io/zone=zone-c"]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::metrics::Metrics;
 use super::operations::{Operations, Start};
 use super::parked::Parked;
 use super::queue::{Queue, Turn};
-use crate::cluster::{Binding, Cluster, Key, Kind, Object, Wakes};
+use crate::cluster::{Assumption, Binding, Cluster, Key, Kind, Object, Wakes};
 use crate::decide::binder::hints::news::News;
 use crate::decide::controller::{self, operation};
 use crate::decide::{self, Action, Event, Operation, Plan, Reads, Reason, Settings, binder};
@@ -272,15 +272,30 @@ impl Decider {
         self.wake(wakes);
     }
 
-    /// A watch says that an object is gone.
+    /// A watch shows an object as it was when it went.
+    pub fn went(&mut self, object: &Object) {
+        let wakes = self.cluster.went(object);
+        self.forget(&object.key(), wakes);
+    }
+
+    /// A list lacks an object that was known.
     pub fn gone(&mut self, key: &Key) {
-        self.shown += u64::from(key.kind() != Kind::Pod);
-        self.let_go(key);
         let wakes = self.cluster.gone(key);
+        self.forget(key, wakes);
+    }
+
+    /// Forgets what was going on about an object, if it is gone.
+    fn forget(&mut self, key: &Key, wakes: Wakes) {
+        self.shown += u64::from(key.kind() != Kind::Pod);
+        if self.cluster.known(key).is_some() {
+            self.wake(wakes);
+            return;
+        }
         self.metrics.see(&self.cluster, key);
         self.reasons.remove(key);
         self.parked.wake(key);
         self.held.remove(key);
+        self.deadlines.end(key);
         self.queue.succeeded(key);
         self.wake(wakes);
         self.offer_again(key);
@@ -324,10 +339,22 @@ impl Decider {
         for key in wakes.keys {
             self.enqueue(&key);
         }
-        if !self.parked.is_empty()
-            && let Some(change) = wakes.change
-        {
-            self.tell(News::of_change(&self.cluster, &change));
+        let Some(change) = wakes.change.filter(|_| !self.parked.is_empty()) else { return };
+        self.tell(News::of_change(&self.cluster, &change));
+        if let Some(assumption) = &change.released {
+            self.tell_sharing(assumption);
+        }
+    }
+
+    /// What was reserved for a claim that others use too, they may give back now.
+    fn tell_sharing(&mut self, assumption: &Assumption) {
+        let claims = assumption.volumes.bindings.iter().map(Binding::claim_key);
+        let sharing = claims.flat_map(|claim| {
+            let users = self.cluster.pods_using(&claim).map(|(pod, _)| pod.clone());
+            users.filter(|pod| self.parked.contains(pod)).collect::<Vec<_>>()
+        });
+        for pod in sharing.collect::<Vec<_>>() {
+            self.enqueue(&pod);
         }
     }
 
@@ -368,16 +395,18 @@ impl Decider {
         }
     }
 
-    /// The object whose job has to end before this key is decided about: its own; for a volume its claim's; for a pod those of
-    /// its claims and their volumes. A volume is taken from a claim for good, and a pod is on its node for good, so both
-    /// rest on what the claim is, never on what is assumed of it.
+    /// The object whose job has to end before this key is decided about: its own; for a volume its claim's; for a pod that has
+    /// no place yet those of its claims and their volumes. A volume is taken from a claim for good, and a pod is on its node
+    /// for good, so both rest on what the claim is, never on what is assumed of it.
     fn waits_for(&self, key: &Key) -> Option<Key> {
         let mut rests_on = vec![key.clone()];
         if let Some(reference) = self.cluster.volume(key).and_then(|volume| volume::claim_ref(volume)) {
             let (namespace, name) = volume::referred(reference);
             rests_on.push(Key::claim(namespace, name));
         }
-        for used in self.cluster.pod(key).into_iter().flat_map(|found| pod::claims(found)) {
+        // One that has a place waits for its volumes, and looks at nothing that is assumed.
+        let looks_for_one = self.cluster.pod(key).filter(|_| self.cluster.assumption(key).is_none());
+        for used in looks_for_one.into_iter().flat_map(|found| pod::claims(found)) {
             let claim = Key::claim(key.namespace(), &used.claim);
             rests_on.extend(self.cluster.volumes_for(&claim).map(|(volume, _)| volume.clone()));
             rests_on.push(claim);
@@ -600,16 +629,7 @@ impl Decider {
         let Some(assumption) = self.cluster.assumption(pod).cloned() else { return };
         self.cluster.set_assumption(pod, None);
         self.tell(News::of_release(&self.cluster, pod, &assumption));
-        // What was reserved for a claim that others use too, they may give back now.
-        let bindings = assumption.volumes.bindings.iter();
-        let sharing: Vec<Key> = bindings
-            .flat_map(|binding| self.cluster.pods_using(&binding.claim_key()).collect::<Vec<_>>())
-            .map(|(other, _)| other.clone())
-            .filter(|other| self.parked.contains(other))
-            .collect();
-        for other in sharing {
-            self.enqueue(&other);
-        }
+        self.tell_sharing(&assumption);
     }
 
     /// Assumes anew what the writes will leave, once for each object that they write.

@@ -229,7 +229,7 @@ impl Intake {
         let about = about(&change);
         match change {
             Change::Show(object) => decider.show(object),
-            Change::Gone(object) => decider.gone(&object.key()),
+            Change::Gone(object) => decider.went(&object),
             Change::Listed(kind, keys) => {
                 decider.listed(kind, &keys);
                 self.unlisted.remove(&kind);

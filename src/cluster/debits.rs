@@ -224,20 +224,8 @@ impl Cluster {
         match (before, after) {
             (_, Some(Object::Claim(claim))) => self.claim_moves(key, &claim.clone()),
             (Some(Object::Claim(_)), None) => self.claim_goes(key),
-            (_, Some(Object::Volume(volume))) => {
-                let reference = volume::claim_ref(volume).map(volume::referred);
-                let claim = reference.map(|(namespace, name)| Key::claim(namespace, name));
-                let Some(claim) = claim.filter(|claim| self.debits.claims.contains_key(claim)) else {
-                    return;
-                };
-                if let Some(found) = self.claim(&claim).cloned() {
-                    self.claim_moves(&claim, &found);
-                }
-            }
-            (Some(Object::Volume(_)), None) => {
-                for claim in self.debits.by_volume.get(key).cloned().unwrap_or_default() {
-                    self.debits.end(&claim);
-                }
+            (Some(Object::Volume(_)), _) | (_, Some(Object::Volume(_))) => {
+                self.volume_moves(key, before.into_iter().chain(after), after.is_none());
             }
             (before, Some(Object::Capacity(report))) => {
                 let before = before.and_then(Object::as_capacity).and_then(|before| capacity::whole(before));
@@ -258,6 +246,23 @@ impl Cluster {
             (None, Some(Object::Class(_))) => self.book_homeless(|wanted| wanted.class == key.name()),
             (_, Some(Object::CsiDriver(_))) => self.book_homeless(|_| true),
             _ => {}
+        }
+    }
+
+    /// A volume appears, changes or goes, and with it what its claims wait for.
+    fn volume_moves<'o>(&mut self, key: &Key, states: impl Iterator<Item = &'o Object>, is_gone: bool) {
+        if is_gone {
+            for claim in self.debits.by_volume.get(key).cloned().unwrap_or_default() {
+                self.debits.end(&claim);
+            }
+        }
+        let references =
+            states.filter_map(|state| volume::claim_ref(state.as_volume()?).map(volume::referred));
+        for (namespace, name) in references {
+            let claim = Key::claim(namespace, name);
+            if let Some(found) = self.claim(&claim).cloned() {
+                self.claim_moves(&claim, &found);
+            }
         }
     }
 

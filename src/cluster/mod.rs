@@ -92,6 +92,11 @@ impl Cluster {
         self.change(key, store::Store::gone)
     }
 
+    /// A watch shows an object as it was when it went. One that has been made anew since, and is known already, stays.
+    pub fn went(&mut self, object: &Object) -> Wakes {
+        self.change(&object.key(), |store, key| store.went(key, object.version()))
+    }
+
     /// Lays what a planned write is about to make of an object over what is known of it.
     pub fn assume(&mut self, object: Object) -> Wakes {
         self.change(&object.key(), |store, key| store.assume(key, object))
@@ -161,14 +166,12 @@ impl Cluster {
         if let Some(before) = &before {
             self.relate(key, before, false);
         }
-        if after.is_none() {
-            self.assumptions.remove(key);
-        }
+        let released = if after.is_none() { self.assumptions.remove(key) } else { None };
         if let Some(after) = &after {
             self.relate(key, after, true);
         }
         let relieved = self.keep_debits(key, before.as_ref(), after.as_ref());
-        wake::wakes(self, key, before.as_ref(), after.as_ref(), relieved)
+        wake::wakes(self, key, Change { before, after, relieved, released })
     }
 
     /// Adds an object to the indexes, or takes it out.

@@ -117,6 +117,14 @@ impl Store {
         }
     }
 
+    /// Forgets an object that went as of this version, unless it has been made anew since and that is known already.
+    pub fn went(&mut self, key: &Key, version: u64) {
+        let known = self.known(key).map_or(0, Object::version);
+        if known <= version {
+            self.gone(key);
+        }
+    }
+
     /// Forgets an object, and whatever was assumed of it.
     pub fn gone(&mut self, key: &Key) {
         let Some(entry) = self.entries.get_mut(key) else { return };
@@ -171,5 +179,29 @@ impl Store {
         if entry.known.is_none() {
             self.entries.remove(key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::Volume;
+    use serde_json::{from_value, json};
+
+    fn volume(uid: &str, version: &str) -> Object {
+        let volume = json!({"metadata": {"name": "v", "uid": uid, "resourceVersion": version}});
+        Object::from(from_value::<Volume>(volume).unwrap())
+    }
+
+    #[test]
+    fn the_end_of_an_object_is_not_that_of_the_one_made_anew() {
+        let (mut store, key) = (Store::default(), Key::volume("v"));
+        store.show(&key, volume("old", "1"));
+        // Somebody has read the new one before the watch tells of the end of the old one.
+        store.answer(&key, volume("new", "5"));
+        store.went(&key, 3);
+        assert_eq!(store.known(&key), Some(&volume("new", "5")));
+        store.went(&key, 6);
+        assert_eq!(store.known(&key), None);
     }
 }

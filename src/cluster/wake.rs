@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Cluster, Key, Kind, Object};
+use super::{Assumption, Cluster, Key, Kind, Object};
 use crate::objects::{Claim, Class, Node, Pod, Volume, claim, class, pod, uid, volume};
 
 /// What a change wakes.
@@ -29,18 +29,14 @@ pub struct Change {
     pub after: Option<Object>,
     /// The reports of storage of which less is promised since.
     pub relieved: BTreeSet<Key>,
+    /// Where a pod that is gone was about to run.
+    pub released: Option<Assumption>,
 }
 
-/// What the change of `key` from `before` to `after` wakes; the cluster is as after the change, and so are its promises.
-pub(super) fn wakes(
-    cluster: &Cluster,
-    key: &Key,
-    before: Option<&Object>,
-    after: Option<&Object>,
-    relieved: BTreeSet<Key>,
-) -> Wakes {
-    let change = Change { before: before.cloned(), after: after.cloned(), relieved };
-    let mut wakes = Wakes { keys: Vec::new(), change: Some(change) };
+/// What a change of `key` wakes; the cluster is as after the change, and so are its promises.
+pub(super) fn wakes(cluster: &Cluster, key: &Key, change: Change) -> Wakes {
+    let mut wakes = Wakes::default();
+    let (before, after) = (change.before.as_ref(), change.after.as_ref());
     match key.kind() {
         Kind::Volume => {
             let (before, after) = (before.and_then(Object::as_volume), after.and_then(Object::as_volume));
@@ -69,6 +65,7 @@ pub(super) fn wakes(
         Kind::CsiNode => wakes.keys.extend(bound_for(cluster, key.name())),
         Kind::CsiDriver | Kind::Capacity => {}
     }
+    wakes.change = Some(change);
     wakes
 }
 

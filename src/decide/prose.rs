@@ -130,7 +130,10 @@ impl fmt::Display for PodReason {
             }
             PodReason::ClaimUnbound { .. } => f.write_str("pod has unbound immediate PersistentVolumeClaims"),
             PodReason::NoNodes { .. } => f.write_str("no nodes available to schedule pods"),
-            PodReason::Node { node, why, .. } => write!(f, "node {node}: {why}"),
+            PodReason::Node { node, why, obstacle: None, .. } => write!(f, "node {node}: {why}"),
+            PodReason::Node { node, why, obstacle: Some(obstacle), .. } => {
+                write!(f, "node {node}: {why}: {obstacle}")
+            }
             PodReason::BindingVolumes { node, .. } => {
                 write!(f, "node {node} is chosen; the pod's volumes are being bound")
             }

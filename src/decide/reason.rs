@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::cluster::Key;
 use crate::decide::binder::check::Failed;
+use crate::decide::binder::obstacle::Obstacle;
 use crate::decide::matching::Mismatch;
 
 /// Why a decision is what it is, or why a thing does not fit.
@@ -285,6 +286,8 @@ pub enum PodReason {
         node: String,
         /// Why not, in upstream's words.
         why: String,
+        /// What of the pod's volumes it is, if it is one of them.
+        obstacle: Option<Box<Obstacle>>,
         /// What would cure it, if one thing would.
         fix: Option<String>,
     },

@@ -11,6 +11,7 @@ pub mod attachment;
 pub mod capacity;
 pub mod claim;
 pub mod class;
+pub mod difference;
 pub mod plugin;
 pub mod pod;
 pub mod quantity;

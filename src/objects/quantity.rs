@@ -66,6 +66,24 @@ impl Amount {
     }
 }
 
+/// As users write sizes: whole units of the largest binary suffix that divides the amount, else gibibytes to two digits, cut
+/// off.
+impl std::fmt::Display for Amount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, giga) = (self.value(), 1i64 << 30);
+        let suffixes = if whole.abs() < giga { [("Mi", 20), ("Ki", 10)] } else { [("Ti", 40), ("Gi", 30)] };
+        let exact = suffixes.into_iter().find(|(_, power)| whole != 0 && whole % (1 << power) == 0);
+        match exact {
+            Some((suffix, power)) => write!(f, "{}{suffix}", whole / (1 << power)),
+            None if whole.abs() >= giga => {
+                let hundredths = i128::from(whole) * 100 / i128::from(giga);
+                write!(f, "{}.{:02}Gi", hundredths / 100, (hundredths % 100).abs())
+            }
+            None => write!(f, "{whole}"),
+        }
+    }
+}
+
 impl std::ops::Add for Amount {
     type Output = Amount;
     fn add(self, other: Amount) -> Amount {
@@ -198,6 +216,22 @@ mod tests {
         assert_eq!(Amount::parse("-1500m").map(Amount::value), Some(-1));
         assert_eq!(Amount::parse("800E").map(Amount::value), Some(i64::MAX));
         assert_eq!(Amount::parse("0.1").map(Amount::milli), Some(100));
+    }
+
+    #[rstest::rstest]
+    #[case("0", "0")]
+    #[case("1000", "1000")]
+    #[case("1536", "1536")]
+    #[case("2Ki", "2Ki")]
+    #[case("60Gi", "60Gi")]
+    #[case("1024Gi", "1Ti")]
+    #[case("1536Mi", "1.50Gi")]
+    #[case("1500Ki", "1500Ki")]
+    #[case("100G", "93.13Gi")]
+    #[case("-100G", "-93.13Gi")]
+    #[case("800E", "8589934591.99Gi")]
+    fn sizes_are_shown_as_users_write_them(#[case] text: &str, #[case] shown: &str) {
+        assert_eq!(Amount::parse(text).map(|amount| amount.to_string()).as_deref(), Some(shown));
     }
 
     proptest::proptest! {

@@ -104,7 +104,7 @@ async fn b15_sibling_room_elsewhere_does_not() {
 #[tokio::test(start_paused = true)]
 async fn b21_a_driver_that_stops_tracking_lets_the_pod_go_on() {
     goes_on_after(|stage| {
-        stage.patch("CSIDriver", crate::stage::DRIVER, &json!({"spec": {"storageCapacity": false}}))
+        stage.patch("CSIDriver", crate::stage::DRIVER, &json!({"spec": {"storageCapacity": false}}));
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! What users of upstream's controller ran into, each with the outcome that is right: public reports, restated with
+//! What users of upstream's controller and scheduler ran into, each with the outcome that is right: public reports, restated with
 //! small inputs of our own, and their siblings.
 //!
 //! What shows offline runs through `pvbind::simulate` on the manifests of `testdata/cases`; what needs a lagging

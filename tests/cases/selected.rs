@@ -135,7 +135,7 @@ async fn b18_a_claim_that_somebody_else_has_just_changed_is_written_again_at_onc
     stage.just_before(
         |call| call.verb == "patch" && call.name == "c1",
         |by_hand| {
-            by_hand.patch("PersistentVolumeClaim", "c1", &json!({"metadata": {"labels": {"seen": "yes"}}}))
+            by_hand.patch("PersistentVolumeClaim", "c1", &json!({"metadata": {"labels": {"seen": "yes"}}}));
         },
     );
     stage.start();

@@ -156,3 +156,20 @@ series! {
     b3_the_process_may_die_before_every_write: KilledBefore;
     b3_the_process_may_die_after_every_write: KilledAfter;
 }
+
+#[tokio::test(start_paused = true)]
+async fn b3_many_writes_may_go_wrong() {
+    for seed in 0..25 {
+        let mut stage = scene(seed % 2 == 0);
+        let provisioner = stage.provision(|_| Deed::Make);
+        stage.fail_at_random(seed, 20);
+        stage.start();
+        stage.settle().await;
+        let what = format!("seed {seed}");
+        placed(&stage, &what);
+        sound(&stage, &what);
+        let counts = stage.stop().await.counts;
+        assert!((1..=20).contains(&counts.failures), "{what}: {counts:?}");
+        provisioner.abort();
+    }
+}

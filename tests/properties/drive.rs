@@ -26,7 +26,7 @@ const KINDS: [Kind; 5] = [Kind::Node, Kind::Class, Kind::Volume, Kind::Claim, Ki
 
 enum Watch {
     Show(Object),
-    Gone(Key),
+    Gone(Object),
 }
 
 /// The API server.
@@ -42,7 +42,7 @@ impl Server {
     fn tell(&mut self, watch: Watch) {
         let kind = match &watch {
             Watch::Show(object) => object.kind(),
-            Watch::Gone(key) => key.kind(),
+            Watch::Gone(object) => object.kind(),
         };
         self.watches.entry(kind).or_default().push_back(watch);
     }
@@ -56,8 +56,9 @@ impl Server {
     }
 
     fn delete(&mut self, key: &Key) {
-        if self.objects.remove(key).is_some() {
-            self.tell(Watch::Gone(key.clone()));
+        if let Some(object) = self.objects.remove(key) {
+            self.version += 1;
+            self.tell(Watch::Gone(with_version(&object, self.version)));
         }
     }
 
@@ -237,7 +238,7 @@ impl Drive {
         for watch in queue.drain(..batch) {
             match watch {
                 Watch::Show(object) => self.decider.show(object),
-                Watch::Gone(key) => self.decider.gone(&key),
+                Watch::Gone(object) => self.decider.went(&object),
             }
         }
         true

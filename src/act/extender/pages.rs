@@ -132,7 +132,7 @@ impl Desk {
 
 /// Whether there is an answer and it leaves no node.
 fn is_hopeless(judged: &Result<Judgement, String>) -> bool {
-    judged.as_ref().is_ok_and(|nodes| nodes.iter().all(Result::is_err))
+    judged.as_ref().is_ok_and(|nodes| !nodes.is_empty() && nodes.iter().all(Result::is_err))
 }
 
 type Question = Arc<(Pod, Candidates)>;

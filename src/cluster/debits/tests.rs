@@ -112,8 +112,8 @@ fn a_claim_is_promised_its_size_from_the_choice_of_a_node_to_the_next_report() {
 #[case::is_chosen_no_longer(&[], |cluster: &mut Cluster| is_relieved(cluster.show(object::<Claim>(claim("c", None, 60)))))]
 #[case::claim_goes(&[], |cluster: &mut Cluster| is_relieved(cluster.gone(&key(&selected("c", "n1", 60)))))]
 #[case::takes_a_volume_by_hand(&[], |cluster: &mut Cluster| is_relieved(cluster.show(volume("c", 20, false))))]
-#[case::volume_goes(&[volume("c", 20, true)], |cluster: &mut Cluster| is_relieved(cluster.gone(&Key::volume("of-c"))))]
-#[case::is_reported_and_more_is_free(&[volume("c", 20, true)], |cluster: &mut Cluster| is_relieved(cluster.show(report("r1", "n1", 90, 30))))]
+#[case::volume_goes(&[volume("c", 20, true), bound("c", "n1", 60)], |cluster: &mut Cluster| is_relieved(cluster.gone(&Key::volume("of-c"))))]
+#[case::is_reported_and_more_is_free(&[volume("c", 20, true), bound("c", "n1", 60)], |cluster: &mut Cluster| is_relieved(cluster.show(report("r1", "n1", 90, 30))))]
 fn a_promise_that_comes_to_nothing_makes_room(
     #[case] before: &[Object],
     #[case] ends: fn(&mut Cluster) -> bool,
@@ -223,6 +223,16 @@ fn what_is_only_assumed_counts_as_long_as_it_is() {
     assert_eq!(promised(&cluster, "r1"), 60);
     cluster.restore(&key(&selected("c", "n1", 60)));
     assert_eq!(promised(&cluster, "r1"), 0);
+}
+
+#[test]
+fn a_claim_that_loses_the_volume_that_was_reserved_for_it_has_one_made() {
+    let mut cluster = world();
+    cluster.show(volume("c", 20, false));
+    cluster.show(selected("c", "n1", 60));
+    assert_eq!(promised(&cluster, "r1"), 0);
+    cluster.gone(&Key::volume("of-c"));
+    assert_eq!(promised(&cluster, "r1"), 60);
 }
 
 #[rstest]

@@ -3,39 +3,53 @@
 //! What is required decides where a pod may be, what is preferred where it would rather be; both are looked up once for all
 //! nodes. Pods that have ended are nobody's neighbours. Answers to upstream's plugin `InterPodAffinity`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::terms::{self, Term};
 use super::unfit::Unfit;
 use crate::cluster::{Cluster, Key};
 use crate::objects::{Node, Pod, pod};
 
-/// A place: a topology key and its value.
-type Place = (String, String);
+/// Places, each a topology key and its value, and what they weigh.
+#[derive(Debug, Default)]
+struct Places(BTreeMap<String, BTreeMap<String, i64>>);
+
+impl Places {
+    /// Adds the place that a node is in, as far as this key tells places apart.
+    fn add(&mut self, node: &Node, key: &str, weight: i64) {
+        if let Some(value) = label(node, key) {
+            let values = self.0.entry(key.to_owned()).or_default();
+            *values.entry(value.to_owned()).or_default() += weight;
+        }
+    }
+
+    /// What the places weigh that a node is in. Cost: one look for each key.
+    fn of<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = i64> + 'a {
+        self.0.iter().filter_map(|(key, values)| values.get(label(node, key)?).copied())
+    }
+
+    fn has(&self, node: &Node, key: &str) -> bool {
+        label(node, key).is_some_and(|value| self.0.get(key).is_some_and(|values| values.contains_key(value)))
+    }
+}
+
+fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    node.metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
 
 /// Where a pod may be, as far as other pods are concerned; computed once for all nodes.
 #[derive(Debug, Default)]
 pub struct Near {
     /// Places that its own anti-affinity forbids.
-    avoided: BTreeSet<Place>,
+    avoided: Places,
     /// Places that other pods' anti-affinity forbids.
-    forbidden: BTreeSet<Place>,
+    forbidden: Places,
     /// The topology keys of its affinity.
     keys: Vec<String>,
     /// The places of those pods of which all terms of its affinity speak.
-    wanted: BTreeSet<Place>,
+    wanted: Places,
     /// Whether the pod is the first of its kind: all terms speak of itself, and of no other pod.
     is_first: bool,
-}
-
-fn place(node: &Node, key: &str) -> Option<Place> {
-    let value = node.metadata.labels.as_ref().and_then(|labels| labels.get(key))?;
-    Some((key.to_owned(), value.clone()))
-}
-
-fn is_in(node: &Node, places: &BTreeSet<Place>) -> bool {
-    let labels = node.metadata.labels.as_ref();
-    places.iter().any(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
 }
 
 /// The node of a pod that has not ended.
@@ -65,8 +79,9 @@ impl Near {
     pub fn of(cluster: &Cluster, key: &Key, pod: &Pod) -> Self {
         let mut near = Near::default();
         for (other, node) in speaking(cluster, key) {
-            let speaking = terms::away(other).filter(|term| term.speaks_of(pod));
-            near.forbidden.extend(speaking.filter_map(|term| place(node, term.topology_key())));
+            for term in terms::away(other).filter(|term| term.speaks_of(pod)) {
+                near.forbidden.add(node, term.topology_key(), 1);
+            }
         }
         let (wanted, avoided): (Vec<Term>, Vec<Term>) =
             (terms::near(pod).collect(), terms::away(pod).collect());
@@ -76,13 +91,14 @@ impl Near {
         let all_speak_of =
             |other: &Pod| !wanted.is_empty() && wanted.iter().all(|term| term.speaks_of(other));
         for (other, node) in others(cluster, key) {
-            let speaking = avoided.iter().filter(|term| term.speaks_of(other));
-            near.avoided.extend(speaking.filter_map(|term| place(node, term.topology_key())));
+            for term in avoided.iter().filter(|term| term.speaks_of(other)) {
+                near.avoided.add(node, term.topology_key(), 1);
+            }
             if all_speak_of(other) {
-                near.wanted.extend(wanted.iter().filter_map(|term| place(node, term.topology_key())));
+                wanted.iter().map(Term::topology_key).for_each(|key| near.wanted.add(node, key, 1));
             }
         }
-        near.is_first = near.wanted.is_empty() && all_speak_of(pod);
+        near.is_first = near.wanted.0.is_empty() && all_speak_of(pod);
         near.keys = wanted.iter().map(|term| term.topology_key().to_owned()).collect();
         near
     }
@@ -92,16 +108,15 @@ impl Near {
     /// # Errors
     /// What forbids it.
     pub fn allows(&self, node: &Node) -> Result<(), Unfit<'static>> {
-        for key in &self.keys {
-            let here = place(node, key);
-            if !here.is_some_and(|here| self.is_first || self.wanted.contains(&here)) {
-                return Err(Unfit::PodAffinity);
-            }
+        let is_there =
+            |key: &String| label(node, key).is_some() && (self.is_first || self.wanted.has(node, key));
+        if !self.keys.iter().all(is_there) {
+            return Err(Unfit::PodAffinity);
         }
-        if is_in(node, &self.avoided) {
+        if self.avoided.of(node).next().is_some() {
             return Err(Unfit::PodAntiAffinity);
         }
-        if is_in(node, &self.forbidden) {
+        if self.forbidden.of(node).next().is_some() {
             return Err(Unfit::ExistingAntiAffinity);
         }
         Ok(())
@@ -113,7 +128,7 @@ const REQUIRED: i64 = 1;
 
 /// Where a pod would rather be, and where other pods would rather have it; computed once for all nodes.
 #[derive(Debug, Default)]
-pub struct Rather(BTreeMap<Place, i64>);
+pub struct Rather(Places);
 
 impl Rather {
     /// Looks at the pods that are on nodes. Cost: those of the cluster when the pod prefers some, else only those with
@@ -138,21 +153,15 @@ impl Rather {
 
     /// Takes a term into account that is said of a pod; `node` is where the other one of the two is.
     fn weigh(&mut self, weight: i64, term: &Term, of: &Pod, node: &Node) {
-        if term.speaks_of(of)
-            && let Some(place) = place(node, term.topology_key())
-        {
-            *self.0.entry(place).or_default() += weight;
+        if term.speaks_of(of) {
+            self.0.add(node, term.topology_key(), weight);
         }
     }
 
     /// What speaks for the node.
     #[must_use]
     pub fn on(&self, node: &Node) -> i64 {
-        let labels = node.metadata.labels.as_ref();
-        let here =
-            |(key, value): &(&String, &String)| labels.and_then(|labels| labels.get(*key)) == Some(*value);
-        let places = self.0.iter().map(|((key, value), weight)| ((key, value), weight));
-        places.filter(|(place, _)| here(place)).map(|(_, weight)| weight).sum()
+        self.0.of(node).sum()
     }
 }
 

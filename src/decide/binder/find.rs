@@ -4,6 +4,8 @@
 //! migrated. Free volumes are not: upstream matches them as they are. Answers to upstream's `FindPodVolumes`,
 //! `checkBoundClaims`, `findMatchingVolumes` and `checkVolumeProvisions`.
 
+mod why;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -112,6 +114,7 @@ struct Delayed<'a> {
 pub struct PodSearch<'a> {
     cluster: &'a Cluster,
     count: Count,
+    claims: &'a PodClaims,
     /// The volumes of the bound claims; `None` for one that is gone.
     bound: Vec<Option<OnNodes<'a>>>,
     /// The claims for which a node is selected, with that node.
@@ -175,7 +178,7 @@ impl<'a> PodSearch<'a> {
             }
         }
         open.sort_by_key(|delayed| delayed.requested);
-        PodSearch { cluster, count, bound, selected, open }
+        PodSearch { cluster, count, claims, bound, selected, open }
     }
 
     /// Finds what the pod's claims would get on the node.
@@ -208,21 +211,8 @@ impl<'a> PodSearch<'a> {
         if self.selected.iter().any(|(selected, _)| *selected != node_name) {
             return Ok(Some(Conflict::NoVolume));
         }
-        let mut to_provision: Vec<&Delayed> = self.selected.iter().map(|(_, delayed)| delayed).collect();
-        let mut chosen = BTreeSet::new();
-        for delayed in &self.open {
-            let search = delayed.search.as_ref().map_err(|reason| Failure::Claim(reason.clone()))?;
-            match search.on_node((node_name, node.metadata.labels.as_ref()), &chosen) {
-                None => to_provision.push(delayed),
-                Some(volume) => {
-                    chosen.insert(Key::volume(name(&volume.metadata)));
-                    let binding = Binding { claim: delayed.claim.clone(), volume: volume.clone() };
-                    volumes.bindings.push(binding);
-                }
-            }
-        }
         let mut room = Room::new(self.cluster, node, &self.count);
-        for delayed in to_provision {
+        for delayed in self.find_free(node, &mut volumes.bindings)? {
             match delayed.check_provision(node, &mut room)? {
                 Ok(provision) => volumes.provisions.push(provision),
                 Err(conflict) => {
@@ -233,6 +223,24 @@ impl<'a> PodSearch<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Finds free volumes for the claims; returns those for which volumes have to be made.
+    fn find_free(&self, node: &Node, bindings: &mut Vec<Binding>) -> Result<Vec<&Delayed<'a>>, Failure> {
+        let here = (name(&node.metadata), node.metadata.labels.as_ref());
+        let mut to_provision: Vec<&Delayed> = self.selected.iter().map(|(_, delayed)| delayed).collect();
+        let mut chosen = BTreeSet::new();
+        for delayed in &self.open {
+            let search = delayed.search.as_ref().map_err(|reason| Failure::Claim(reason.clone()))?;
+            match search.on_node(here, &chosen) {
+                None => to_provision.push(delayed),
+                Some(volume) => {
+                    chosen.insert(Key::volume(name(&volume.metadata)));
+                    bindings.push(Binding { claim: delayed.claim.clone(), volume: volume.clone() });
+                }
+            }
+        }
+        Ok(to_provision)
     }
 }
 
@@ -297,16 +305,21 @@ mod tests {
     #[test]
     fn a_volume_that_is_not_migrated_is_where_its_labels_are() {
         let (why, fix) = placed("vol-1", "kubernetes.io/gce-pd");
-        assert_eq!(why, "node n: node(s) didn't match PersistentVolume's node affinity");
-        let label = "failure-domain.beta.kubernetes.io/zone=a";
-        assert_eq!(fix, format!("volume v of claim default/c needs a node with label {label}"));
+        let label = "label failure-domain.beta.kubernetes.io/zone";
+        let needs =
+            format!("volume v of claim default/c needs a node with {label}=a, and node n has no {label}");
+        assert_eq!(why, format!("node n: node(s) didn't match PersistentVolume's node affinity: {needs}"));
+        assert_eq!(fix, format!("add a node with {label}=a on which the pod fits"));
     }
 
     #[test]
     fn a_volume_that_makes_no_sense_to_the_driver_has_no_use_there() {
         let (why, fix) = placed("aws:///1", "kubernetes.io/aws-ebs");
-        assert_eq!(why, "node n: node(s) have a CSI driver that can't serve an in-tree volume");
-        let name = "\"aws:///1\" is not the name of a volume at its provider";
-        assert_eq!(fix, format!("recreate the volume of claim default/c: {name}"));
+        let name = "volume v of claim default/c: \"aws:///1\" is not the name of a volume at its provider";
+        assert_eq!(
+            why,
+            format!("node n: node(s) have a CSI driver that can't serve an in-tree volume: {name}")
+        );
+        assert_eq!(fix, "recreate the volume of claim default/c");
     }
 }

@@ -17,6 +17,7 @@ pub mod find;
 pub mod fit;
 pub mod hints;
 pub mod limits;
+pub mod obstacle;
 pub mod place;
 pub mod prefer;
 pub mod requested;

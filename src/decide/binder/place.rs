@@ -11,13 +11,13 @@ use super::claims::{self, PodClaims};
 use super::find::{self, PodSearch};
 use super::fit::Wanted;
 use super::hints::refusal::{self, Refusal};
+use super::obstacle::Obstacle;
 use super::unfit::Unfit;
 use super::{beyond, check, prefer, reserve};
 use crate::cluster::{Assumption, Cluster, Key, Object, PodVolumes};
 use crate::decide::reason::PodReason;
 use crate::decide::{Action, Event, Plan, Reason, Settings, Write};
-use crate::objects::translation::OnNodes;
-use crate::objects::{Node, Pod, annotations, claim, name, topology};
+use crate::objects::{Node, Pod, name};
 
 /// What looking at every node came to.
 pub struct Survey<'a> {
@@ -30,26 +30,35 @@ pub struct Survey<'a> {
 
 impl Survey<'_> {
     /// The refusals as reasons.
-    pub fn reasons(&self, cluster: &Cluster, pod: &Key) -> impl Iterator<Item = PodReason> {
-        self.unfit.iter().map(|(node, unfit)| PodReason::Node {
-            pod: pod.clone(),
-            node: name(&node.metadata).to_owned(),
-            why: unfit.why().into_owned(),
-            fix: self.fix(cluster, node, unfit),
+    pub fn reasons<'s>(
+        &'s self,
+        cluster: &'s Cluster,
+        settings: &Settings,
+        pod: &'s Key,
+    ) -> impl Iterator<Item = PodReason> + use<'s> {
+        let search = PodSearch::new(cluster, settings, &self.claims);
+        self.unfit.iter().map(move |(node, unfit)| {
+            let obstacle = if let Unfit::Volumes(conflict) = unfit {
+                search.obstacle(node, *conflict)
+            } else if let Unfit::Zone(zone) = unfit {
+                Some(zone.obstacle(node))
+            } else {
+                None
+            };
+            let fix = obstacle.as_ref().map_or_else(|| unfit.fix(name(&node.metadata)), Obstacle::fix);
+            PodReason::Node {
+                pod: pod.clone(),
+                node: name(&node.metadata).to_owned(),
+                why: unfit.why().into_owned(),
+                obstacle: obstacle.map(Box::new),
+                fix,
+            }
         })
     }
 
     /// What has to change before the pod is looked at again.
     fn refusals(&self) -> BTreeSet<Refusal> {
         refusal::of(self.unfit.iter().map(|(_, unfit)| unfit), &self.claims)
-    }
-
-    fn fix(&self, cluster: &Cluster, node: &Node, unfit: &Unfit) -> Option<String> {
-        if let Unfit::Volumes(conflict) = unfit {
-            fix_of(cluster, *conflict, node, &self.claims)
-        } else {
-            unfit.fix(name(&node.metadata))
-        }
     }
 
     /// How many nodes are refused for each reason, in upstream's form.
@@ -101,81 +110,6 @@ pub fn survey<'a>(
     Ok(Survey { fitting, unfit, claims })
 }
 
-fn fix_of(cluster: &Cluster, conflict: find::Conflict, node: &Node, claims: &PodClaims) -> Option<String> {
-    let delayed = claims.delayed.iter().map(|(key, _)| key.path()).collect::<Vec<_>>().join(", ");
-    match conflict {
-        find::Conflict::NodeAffinity => out_of_reach(cluster, node, claims),
-        find::Conflict::NoVolume => kept_elsewhere(cluster, node, claims).or_else(|| {
-            Some(format!("offer a volume for {delayed} that node {} can reach", name(&node.metadata)))
-        }),
-        find::Conflict::NoSpace => {
-            Some(format!("free storage for {delayed} at node {}, or request less", name(&node.metadata)))
-        }
-        find::Conflict::Untranslatable => untranslatable(cluster, node, claims),
-        find::Conflict::VolumeMissing => Some("recreate the claim whose volume is gone".to_owned()),
-    }
-}
-
-/// The volumes of the bound claims, as a node has them, each with its claim.
-fn bound_volumes<'a>(
-    cluster: &'a Cluster,
-    claims: &'a PodClaims,
-) -> impl Iterator<Item = (&'a Key, OnNodes<'a>)> {
-    let volume = |claim| cluster.volume(&Key::volume(claim::volume_name(claim)));
-    claims.bound.iter().filter_map(move |(key, claim)| Some((key, OnNodes::new(volume(claim)?))))
-}
-
-/// Which labels a node needs to reach the first bound volume that this one does not.
-fn out_of_reach(cluster: &Cluster, node: &Node, claims: &PodClaims) -> Option<String> {
-    let csi_node = || cluster.csi_node(name(&node.metadata)).map(AsRef::as_ref);
-    bound_volumes(cluster, claims).find_map(|(claim, volume)| {
-        let volume = volume.on(csi_node).ok()?;
-        if topology::reaches(volume, node.metadata.labels.as_ref()) {
-            return None;
-        }
-        let (volume_name, claim) = (name(&volume.metadata), claim.path());
-        Some(match topology::pin(volume) {
-            Some((label, values)) => format!(
-                "volume {volume_name} of claim {claim} needs a node with label {label}={}",
-                values.join(" or ")
-            ),
-            None => format!("see spec.nodeAffinity of volume {volume_name}, which claim {claim} has"),
-        })
-    })
-}
-
-/// Why the CSI driver on the node can't serve a bound volume.
-fn untranslatable(cluster: &Cluster, node: &Node, claims: &PodClaims) -> Option<String> {
-    let csi_node = || cluster.csi_node(name(&node.metadata)).map(AsRef::as_ref);
-    bound_volumes(cluster, claims).find_map(|(claim, volume)| {
-        let why = volume.on(csi_node).err()?;
-        Some(format!("recreate the volume of claim {}: {why}", claim.path()))
-    })
-}
-
-/// What keeps the volume of a claim from being made for the node, if one could be made elsewhere.
-fn kept_elsewhere(cluster: &Cluster, node: &Node, claims: &PodClaims) -> Option<String> {
-    let (node_name, labels) = (name(&node.metadata), node.metadata.labels.as_ref());
-    claims.delayed.iter().find_map(|(key, claim)| {
-        if let Some(selected) = claim::selected_node(claim).filter(|selected| *selected != node_name) {
-            return Some(format!(
-                "node {selected} is chosen for claim {} by its annotation {}",
-                key.path(),
-                annotations::SELECTED_NODE
-            ));
-        }
-        let class =
-            cluster.class(claim::class(claim)).filter(|c| c.provisioner != annotations::NO_PROVISIONER)?;
-        let allowed = class.allowed_topologies.as_deref().unwrap_or_default();
-        (!topology::topology_allowed(allowed, labels)).then(|| {
-            format!(
-                "give node {node_name} the labels that allowedTopologies of class {} asks for",
-                name(&class.metadata)
-            )
-        })
-    })
-}
-
 /// Decides where the pod goes. What it requires and nobody looks at is said as it is placed.
 #[must_use]
 pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) -> Plan {
@@ -210,7 +144,7 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
     }
     let message = format!("0/{nodes} nodes are available: {}.", survey.histogram());
     // One of the nodes stands for all; `explain` has the others.
-    let first = survey.reasons(cluster, key).next();
+    let first = survey.reasons(cluster, settings, key).next();
     let reason = first.unwrap_or(PodReason::NoNodes { pod: key.clone() });
     refused(key, pod, Reason::Pod(reason), message, survey.refusals())
 }

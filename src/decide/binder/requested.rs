@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::find::{Failure, PodSearch};
+use super::obstacle::Obstacle;
 use super::{claims, place};
 use crate::cluster::{Cluster, Key, PodVolumes};
 use crate::decide::reason::PodReason;
@@ -57,16 +58,17 @@ fn find(
     if let Some((claim, _)) = claims.immediate.first() {
         return Err(Reason::Pod(PodReason::ClaimUnbound { pod: key.clone(), claim: claim.clone() }));
     }
-    let refused = |why: String| {
-        Reason::Pod(PodReason::Node { pod: key.clone(), node: node_name.to_owned(), why, fix: None })
+    let refused = |why: String, obstacle: Option<Obstacle>| {
+        let (node, fix) = (node_name.to_owned(), obstacle.as_ref().and_then(Obstacle::fix));
+        let obstacle = obstacle.map(Box::new);
+        Reason::Pod(PodReason::Node { pod: key.clone(), node, why, obstacle, fix })
     };
-    let node = cluster.node(node_name).ok_or_else(|| refused("node not found".to_owned()))?;
-    let found = PodSearch::new(cluster, settings, &claims).on_node(node).map_err(Failure::reason)?;
-    if found.conflicts.is_empty() {
-        return Ok(found.volumes);
-    }
+    let node = cluster.node(node_name).ok_or_else(|| refused("node not found".to_owned(), None))?;
+    let search = PodSearch::new(cluster, settings, &claims);
+    let found = search.on_node(node).map_err(Failure::reason)?;
+    let Some(first) = found.conflicts.first() else { return Ok(found.volumes) };
     let why: Vec<&str> = found.conflicts.iter().map(|conflict| conflict.as_str()).collect();
-    Err(refused(why.join(", ")))
+    Err(refused(why.join(", "), search.obstacle(node, *first)))
 }
 
 /// The plan without what would tell users of the pod.

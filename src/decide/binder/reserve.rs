@@ -47,6 +47,7 @@ pub fn undo<'a>(cluster: &'a Cluster, claim: &Key) -> impl Iterator<Item = (Obje
 
 /// The write that takes back the node that was selected for a claim, once there is no such node any more. Upstream leaves it
 /// to whoever makes the volumes; see *Differences from upstream*.
+#[must_use]
 pub fn unselect(cluster: &Cluster, claim: &Key) -> Option<(Object, Write)> {
     let found = cluster.claim(claim).filter(|found| claim::volume_name(found).is_empty())?;
     claim::selected_node(found).filter(|node| cluster.node(node).is_none())?;

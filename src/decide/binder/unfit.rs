@@ -99,7 +99,7 @@ impl Unfit<'_> {
         })
     }
 
-    /// What would cure it, as far as the node alone tells.
+    /// What would cure it, as far as the node alone tells; of volumes their [`super::obstacle`] tells.
     #[must_use]
     pub fn fix(&self, node: &str) -> Option<String> {
         match self {
@@ -122,12 +122,6 @@ impl Unfit<'_> {
                 Some(format!("claim {} is used by pod {}", claim.path(), holder.path()))
             }
             Unfit::DiskInUse { holder } => Some(format!("the disk is used by pod {}", holder.path())),
-            Unfit::Zone(Zone { claim, volume, label, values, .. }) => Some(format!(
-                "volume {} of claim {} needs a node with label {label}={}",
-                volume.name(),
-                claim.path(),
-                values.join(" or ")
-            )),
             Unfit::TooManyVolumes { driver, limit, there, new } => Some(format!(
                 "driver {driver} attaches at most {limit} volumes to node {node}; {there} are there, and the pod needs {new} more"
             )),
@@ -135,6 +129,7 @@ impl Unfit<'_> {
             | Unfit::PodAffinity
             | Unfit::PodAntiAffinity
             | Unfit::ExistingAntiAffinity
+            | Unfit::Zone(_)
             | Unfit::Volumes(_) => None,
         }
     }

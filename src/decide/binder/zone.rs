@@ -4,11 +4,13 @@
 //! such label is everywhere. Volumes that are yet to be chosen or made are not looked at. Answers to upstream's plugin
 //! `VolumeZone`.
 
+use super::obstacle::Obstacle;
 use super::unfit::Unfit;
 use crate::cluster::{Cluster, Key};
+use crate::objects::difference::Difference;
 use crate::objects::topology::Labels;
 use crate::objects::translation::zones;
-use crate::objects::{Node, Pod, claim, pod};
+use crate::objects::{Node, Pod, claim, name, pod};
 
 /// A label by which a volume or a node says where it is, and the name that took its place.
 const LABELS: [(&str, &str); 4] = [
@@ -31,6 +33,24 @@ pub struct Zone {
     newer: &'static str,
     /// The values of which a node must have one.
     pub values: Vec<String>,
+}
+
+impl Zone {
+    /// The same, with what the node has.
+    #[must_use]
+    pub fn obstacle(&self, node: &Node) -> Obstacle {
+        let here = node.metadata.labels.as_ref().and_then(|labels| labels.get(self.label));
+        let difference = Difference {
+            key: self.label.to_owned(),
+            operator: "In".to_owned(),
+            wanted: self.values.clone(),
+            node: name(&node.metadata).to_owned(),
+            has: here.cloned(),
+            alternatives: 1,
+        };
+        let (claim, volume) = (self.claim.clone(), self.volume.clone());
+        Obstacle::OutOfReach { claim, volume, difference: Some(difference) }
+    }
 }
 
 /// Where the volumes of a pod say that they are.

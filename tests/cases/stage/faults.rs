@@ -143,9 +143,32 @@ impl Stage {
         self.server.set_faults(Some(Arc::new(move |call: &Call| {
             if !by_hand.is_asking() && is_meant(call) {
                 let deed = deed.lock().expect("nobody panics while taking it").take();
-                deed.into_iter().for_each(|deed| deed(&by_hand));
+                if let Some(deed) = deed {
+                    deed(&by_hand);
+                }
             }
             None
+        })));
+    }
+
+    /// From now on one write in four goes wrong, as lots that `seed` draws decide: half of those are refused, of the others the
+    /// answer is lost. So many go wrong, and then none.
+    pub fn fail_at_random(&self, seed: u64, times: usize) {
+        let (by_hand, state) = (self.by_hand(), Mutex::new((seed, times)));
+        self.server.set_faults(Some(Arc::new(move |call: &Call| {
+            let mut state = state.lock().expect("nobody panics while drawing");
+            let (drawn, left) = &mut *state;
+            if by_hand.is_asking() || !is_write(call) || *left == 0 {
+                return None;
+            }
+            *drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let lot = *drawn >> 61;
+            *left -= usize::from(lot < 2);
+            match lot {
+                0 => Some(refusal(409, "Conflict")),
+                1 => Some(Fault::Lost),
+                _ => None,
+            }
         })));
     }
 

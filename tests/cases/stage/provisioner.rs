@@ -34,17 +34,17 @@ fn made_for(claim: &Value, node: &Value) -> Value {
     })
 }
 
-impl ByHand {
-    /// Whether a provisioner is to do something about an object.
-    fn asks_for_volume(&self, object: &Value) -> bool {
-        let notes = &object["metadata"]["annotations"];
-        object["kind"] == "PersistentVolumeClaim"
-            && object["spec"]["volumeName"].is_null()
-            && object["metadata"]["deletionTimestamp"].is_null()
-            && notes["volume.kubernetes.io/storage-provisioner"] == DRIVER
-            && notes["volume.kubernetes.io/selected-node"].is_string()
-    }
+/// Whether a provisioner is to do something about an object.
+fn asks_for_volume(object: &Value) -> bool {
+    let notes = &object["metadata"]["annotations"];
+    object["kind"] == "PersistentVolumeClaim"
+        && object["spec"]["volumeName"].is_null()
+        && object["metadata"]["deletionTimestamp"].is_null()
+        && notes["volume.kubernetes.io/storage-provisioner"] == DRIVER
+        && notes["volume.kubernetes.io/selected-node"].is_string()
+}
 
+impl ByHand {
     /// What a provisioner does, once.
     pub fn provision(&self, claim: &Value, deed: Deed) {
         let node = &claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"];
@@ -76,7 +76,7 @@ impl Stage {
             loop {
                 changes.mark_unchanged();
                 for claim in by_hand.server.objects() {
-                    if by_hand.asks_for_volume(&claim) {
+                    if asks_for_volume(&claim) {
                         let deed = deed(claim["metadata"]["name"].as_str().expect("a name"));
                         by_hand.provision(&claim, deed);
                     }

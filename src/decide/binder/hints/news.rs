@@ -201,7 +201,11 @@ fn of_pod(change: &Change) -> Vec<News> {
     let pod = |object: &Option<Object>| object.as_ref().and_then(Object::as_pod).filter(runs).cloned();
     let node = |pod: &Pod| pod::node_name(pod).to_owned();
     match (pod(&change.before), pod(&change.after)) {
-        (None, None) => Vec::new(),
+        (None, None) => {
+            let gone = change.before.as_ref().and_then(Object::as_pod).zip(change.released.as_ref());
+            let left = gone.map(|(pod, at)| News::PodLeft { pod: pod.clone(), node: at.node.to_string() });
+            left.into_iter().collect()
+        }
         (Some(pod), None) => vec![News::PodLeft { node: node(&pod), pod }],
         (None, Some(pod)) => vec![News::PodCame { node: node(&pod), pod }],
         (Some(before), Some(after)) => {
