@@ -227,10 +227,8 @@ impl Drive {
         let kind = if self.server.watches.get(&kind).is_some_and(waiting) {
             kind
         } else {
-            let Some(kind) = KINDS.into_iter().find(|k| self.server.watches.get(k).is_some_and(waiting))
-            else {
-                return false;
-            };
+            let found = KINDS.into_iter().find(|k| self.server.watches.get(k).is_some_and(waiting));
+            let Some(kind) = found else { return false };
             kind
         };
         let queue = self.server.watches.get_mut(&kind).expect("a queue");
