@@ -11,10 +11,13 @@ use super::{Code, Cycle, Status};
 use crate::cluster::Cluster;
 use crate::decide::Settings;
 use crate::decide::binder::score;
+use crate::decide::binder::storage::Scoring;
 use crate::objects::{Node, Pod, name};
 
 /// The best priority that an extender can give to a node; the worst is 0.
 pub const BEST: u8 = 10;
+/// What of a score one step of a priority is.
+const TENTH: u64 = 10;
 
 /// The nodes that are asked about.
 #[derive(Clone, Debug)]
@@ -90,14 +93,21 @@ pub fn judge(
     Ok(judgement)
 }
 
-/// The priority of each node: the best go to those where volumes exist and waste the least. A node that will not do has the
-/// worst.
+/// The priority of each node: the best go to those where volumes exist and waste the least or, if that is asked for, by how
+/// full storage would become. A node that will not do has the worst.
 #[must_use]
 pub fn prioritize(cluster: &Cluster, settings: &Settings, pod: &Pod, candidates: &Candidates) -> Vec<u8> {
     let Ok(mut cycle) = Cycle::pre_filter(cluster, pod) else { return vec![0; candidates.len()] };
     let nodes = candidates.nodes(cluster);
     // What this says of nodes that will not do was the answer to another question.
     let _ = cycle.filter(cluster, settings, nodes.iter().copied().flatten());
+    if let Scoring::Capacity(_) = settings.scoring {
+        let score = |node: Option<&Node>| {
+            let volumes = cycle.on_node(name(&node?.metadata))?;
+            u8::try_from(settings.scoring.score(cluster, settings, volumes) / TENTH).ok()
+        };
+        return nodes.into_iter().map(|node| score(node).unwrap_or(0)).collect();
+    }
     let rank = |node: &Node| {
         let node = name(&node.metadata);
         // How many pods there are on a node, and what it is called, is kube-scheduler's own business.
@@ -112,4 +122,57 @@ pub fn prioritize(cluster: &Cluster, settings: &Settings, pod: &Pod, candidates:
         u8::try_from(usize::from(BEST) * (worst - above) / worst).unwrap_or_default()
     };
     ranks.into_iter().map(|rank| rank.map_or(0, priority)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+    use crate::cluster::Object;
+    use crate::decide::binder::storage::Shape;
+    use crate::objects::{Claim, Class, Volume};
+
+    /// The pod takes a volume of 10Gi, of 20Gi or of 15Gi, and asks for 10Gi; at the fourth node there is none.
+    #[test]
+    fn nodes_are_scored_by_how_full_storage_becomes_if_that_is_asked_for() {
+        let mut cluster = Cluster::new();
+        let class = json!({
+            "metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        });
+        cluster.show(Object::from(from_value::<Class>(class).unwrap()));
+        let claim = json!({
+            "metadata": {"namespace": "default", "name": "c"},
+            "spec": {"storageClassName": "local", "resources": {"requests": {"storage": "10Gi"}}},
+        });
+        cluster.show(Object::from(from_value::<Claim>(claim).unwrap()));
+        let mut nodes = Vec::new();
+        for (index, size) in ["10Gi", "20Gi", "15Gi", "5Gi"].into_iter().enumerate() {
+            let labels = json!({"host": index.to_string()});
+            let node = json!({"metadata": {"name": format!("n{index}"), "labels": labels}});
+            nodes.push(from_value::<Node>(node).unwrap());
+            let pin = json!({"key": "host", "operator": "In", "values": [index.to_string()]});
+            let volume = json!({
+                "metadata": {"name": format!("v{index}")},
+                "spec": {
+                    "storageClassName": "local", "capacity": {"storage": size},
+                    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [pin]}]}},
+                },
+                "status": {"phase": "Available"},
+            });
+            cluster.show(Object::from(from_value::<Volume>(volume).unwrap()));
+        }
+        let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]);
+        let pod = json!({
+            "metadata": {"namespace": "default", "name": "p"}, "spec": {"containers": [], "volumes": volumes},
+        });
+        let pod: Pod = from_value(pod).unwrap();
+        let candidates = Candidates::Given(nodes);
+        let priorities =
+            |scoring| prioritize(&cluster, &Settings { scoring, ..Settings::default() }, &pod, &candidates);
+        assert_eq!(priorities(Scoring::BestFit), [10, 0, 5, 0]);
+        // What is to be half full is worth 50 of 100, what is to be two thirds full 34.
+        assert_eq!(priorities(Scoring::Capacity(Shape::default())), [0, 5, 3, 0]);
+    }
 }

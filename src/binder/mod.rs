@@ -17,7 +17,7 @@ pub mod extender;
 pub use crate::cluster::{Binding, Cluster, OutOfSync, PodVolumes, Provision};
 pub use crate::decide::Settings;
 pub use crate::decide::binder::check::{Failed, Progress};
-pub use crate::decide::binder::storage::{Point, Shape};
+pub use crate::decide::binder::storage::{Point, Scoring, Shape};
 pub use bind::{Bind, Request};
 pub use cycle::{Code, Cycle, Status};
 

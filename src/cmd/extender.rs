@@ -98,6 +98,7 @@ async fn extend_observed(
     let settings = Settings {
         bind_timeout: arguments.bind_timeout,
         strict_capacity: arguments.counting.strict_capacity,
+        scoring: arguments.counting.scoring(),
         ..Settings::default()
     };
     let options = Options {

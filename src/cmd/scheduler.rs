@@ -66,6 +66,7 @@ async fn schedule_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
         settings: Settings {
             bind_timeout: arguments.bind_timeout,
             strict_capacity: arguments.counting.strict_capacity,
+            scoring: arguments.counting.scoring(),
             ..Settings::default()
         },
         roles: Roles { controller: false, scheduler: Some(pods) },

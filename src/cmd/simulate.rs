@@ -79,6 +79,7 @@ fn report(arguments: &Arguments, progress: &Progress) -> Result<Report, Box<dyn 
     let settings = Settings {
         strict: arguments.strict,
         strict_capacity: arguments.counting.strict_capacity,
+        scoring: arguments.counting.scoring(),
         plugins: plugin::PROVISIONING,
         ..Settings::default()
     };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::cluster::{Assumption, Key, Object};
 use crate::decide::binder::hints::refusal::Refusal;
+use crate::decide::binder::storage::Scoring;
 use crate::decide::plugin::{self, Call, Plugin};
 use crate::decide::{Event, Reason, Write};
 use crate::objects::translation::{self, Drivers};
@@ -27,6 +28,8 @@ pub struct Settings {
     pub strict_capacity: bool,
     /// How long binding the volumes of a pod may take before the pod is scheduled anew.
     pub bind_timeout: Duration,
+    /// What the volumes on a node say for the node.
+    pub scoring: Scoring,
 }
 
 /// Upstream's limit for binding the volumes of a pod.
@@ -42,6 +45,7 @@ impl Default for Settings {
             strict: false,
             strict_capacity: true,
             bind_timeout: BIND_TIMEOUT,
+            scoring: Scoring::default(),
         }
     }
 }

@@ -132,7 +132,7 @@ pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) 
             return refused(key, pod, reason, message, BTreeSet::new());
         }
     };
-    if let Some((node, volumes)) = prefer::best(cluster, key, pod, &survey.fitting) {
+    if let Some((node, volumes)) = prefer::best(cluster, settings, key, pod, &survey.fitting) {
         let mut plan = take(key, pod, node, volumes);
         for beyond in beyond::of(pod) {
             plan.emit(Event::warning(key, "NotConsidered", beyond.to_string()));

@@ -1,7 +1,8 @@
 //! Which of the nodes that fit is best.
 //!
-//! What is preferred comes first: taints with the effect `PreferNoSchedule`, preferred node affinity, and what pods prefer of
-//! each other, weighed against each other as upstream does by default. Among equals [`rank`] decides. Upstream weighs
+//! What is preferred comes first: taints with the effect `PreferNoSchedule`, preferred node affinity, what pods prefer of
+//! each other and, if it is asked for, how full storage would become, weighed against each other as upstream does by
+//! default. Among equals [`rank`] decides. Upstream weighs
 //! in what else is on the nodes, and draws among equals; see *Differences from upstream*. Answers to the scores of
 //! upstream's plugins `TaintToleration`, `NodeAffinity` and `InterPodAffinity`.
 
@@ -12,6 +13,7 @@ use k8s_openapi::api::core::v1::PreferredSchedulingTerm;
 use super::affinity::Rather;
 use super::score::rank;
 use crate::cluster::{Cluster, Key, PodVolumes};
+use crate::decide::Settings;
 use crate::objects::{Node, Pod, name, taint, topology};
 
 /// A node that fits, and what the pod's claims get there.
@@ -19,13 +21,14 @@ pub type Fitting<'a> = (&'a str, PodVolumes);
 
 /// What the best node gets for each thing that is preferred.
 const MOST: i64 = 100;
-/// What counts how much: the taints, the pod's node affinity, pods' affinity.
+/// What counts how much: the taints, the pod's node affinity, pods' affinity. Storage counts once.
 const WEIGHTS: (i64, i64, i64) = (3, 2, 2);
 
 /// The best of the nodes.
 #[must_use]
 pub fn best<'s, 'a>(
     cluster: &Cluster,
+    settings: &Settings,
     key: &Key,
     pod: &Pod,
     fitting: &'s [Fitting<'a>],
@@ -36,8 +39,11 @@ pub fn best<'s, 'a>(
     let nodes = fitting.iter().map(|(node, _)| cluster.node(node).map(AsRef::as_ref));
     let preferences = preferences(cluster, key, pod, &nodes.collect::<Vec<_>>());
     let ranked = fitting.iter().zip(preferences);
-    let best = ranked
-        .min_by_key(|((node, volumes), preference)| (Reverse(*preference), rank(cluster, node, volumes)));
+    let best = ranked.min_by_key(|((node, volumes), preference)| {
+        let storage = settings.scoring.score(cluster, settings, volumes);
+        let preference = preference.saturating_add_unsigned(storage);
+        (Reverse(preference), rank(cluster, node, volumes))
+    });
     best.map(|(fitting, _)| fitting)
 }
 

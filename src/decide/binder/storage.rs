@@ -1,5 +1,7 @@
 //! How full the storage of each class would become if a pod ran on a node, and what that is worth.
 //!
+//! [`Scoring`] says whether it counts at all. What is promised to others is in use already; upstream counts what the pod
+//! itself requests, and sends one pod after the other to the same storage until its driver has reported.
 //! It scores nodes that fit and never looks at whether they do. Answers to upstream's `buildScorerFunction`,
 //! `BuildBrokenLinearFunction` and the `Score` of the plugin, which stand behind its feature gate
 //! `StorageCapacityScoring`.
@@ -8,14 +10,40 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-use crate::cluster::{Key, Kind, PodVolumes};
+use crate::cluster::{Cluster, Key, Kind, PodVolumes};
+use crate::decide::Settings;
 use crate::objects::quantity::Amount;
-use crate::objects::{Capacity, claim, name, namespace, volume};
+use crate::objects::{capacity, claim, name, namespace, volume};
 
 /// The highest score, and full utilization in percent.
 const MOST: u8 = 100;
 /// What the highest score is where users write it.
 const MOST_CONFIGURED: u8 = 10;
+
+/// What the volumes that a pod would get on a node say for the node, beside what is preferred otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scoring {
+    /// The less the pod's claims waste of the volumes that they take the better, among nodes that are equal otherwise.
+    #[default]
+    BestFit,
+    /// How full the storage of each class would become, scored by a shape and weighed against what is preferred, as
+    /// upstream does behind its gate.
+    Capacity(Shape),
+}
+
+impl Scoring {
+    /// The score of what the pod's claims would get on a node, from 0 to 100.
+    #[must_use]
+    pub fn score(&self, cluster: &Cluster, settings: &Settings, volumes: &PodVolumes) -> u64 {
+        let promised = |report: &Key| {
+            if settings.strict_capacity { cluster.debits().on(report) } else { Amount::ZERO }
+        };
+        match self {
+            Scoring::BestFit => 0,
+            Scoring::Capacity(shape) => shape.score(&StorageResources::with(volumes, promised)),
+        }
+    }
+}
 
 /// A point of a [`Shape`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,15 +174,16 @@ pub struct StorageResource {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StorageResources(pub BTreeMap<String, StorageResource>);
 
-fn bytes(capacity: &Capacity) -> Option<i64> {
-    Amount::parse(&capacity.capacity.as_ref()?.0).map(Amount::value)
-}
-
 impl StorageResources {
     /// What a pod's claims use on a node: of the free volumes that they take or, where they take none, of the storage
     /// from which their volumes are to be made, as far as drivers report it.
     #[must_use]
     pub fn of(volumes: &PodVolumes) -> Self {
+        StorageResources::with(volumes, |_| Amount::ZERO)
+    }
+
+    /// The same, beside what is promised of each report to others.
+    fn with(volumes: &PodVolumes, promised: impl Fn(&Key) -> Amount) -> Self {
         let mut resources = StorageResources::default();
         for binding in &volumes.bindings {
             let capacity = volume::capacity(&binding.volume).value();
@@ -167,11 +196,15 @@ impl StorageResources {
         for provision in &volumes.provisions {
             let Some(report) = &provision.capacity else { continue };
             // One that tells the size of the largest volume alone says nothing of the whole.
-            let Some(whole) = bytes(report) else { continue };
+            let Some(whole) = capacity::whole(report).map(Amount::value) else { continue };
             let (namespace, name) = (namespace(&report.metadata), name(&report.metadata));
-            let is_new = counted.insert(Key::new(Kind::Capacity, namespace, name));
-            let requested = claim::requested(&provision.claim);
-            resources.add(claim::class(&provision.claim), requested, if is_new { whole } else { 0 });
+            let key = Key::new(Kind::Capacity, namespace, name);
+            let class = claim::class(&provision.claim);
+            resources.add(class, claim::requested(&provision.claim), 0);
+            if !counted.contains(&key) {
+                resources.add(class, promised(&key), whole);
+                counted.insert(key);
+            }
         }
         resources
     }
@@ -189,6 +222,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::{Binding, Provision};
+    use crate::objects::Capacity;
     use rstest::rstest;
     use serde_json::{Value, from_value, json};
 

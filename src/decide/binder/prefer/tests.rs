@@ -5,6 +5,9 @@ use serde_json::{Value, from_value, json};
 
 use super::*;
 use crate::cluster::Object;
+use crate::decide::binder::storage::{Point, Scoring, Shape};
+use crate::decide::binder::{Pods, schedule};
+use crate::objects::{Capacity, Claim, Class, CsiDriver};
 
 /// Taints and labels of nodes, named `n0`, `n1` and so on.
 fn world(nodes: &[Value]) -> (Cluster, Vec<Node>) {
@@ -116,13 +119,72 @@ fn what_is_preferred_comes_before_volumes_and_these_before_names() {
     let made = || PodVolumes { provisions: vec![provision.clone()], ..PodVolumes::default() };
     let fitting = [("n0", made()), ("n1", made()), ("n2", nothing())];
     let chosen = |cluster: &Cluster, spec: Value| {
-        best(cluster, &key, &pod(spec), &fitting).expect("some node is the best").0
+        best(cluster, &Settings::default(), &key, &pod(spec), &fitting).expect("some node is the best").0
     };
     assert_eq!(chosen(&cluster, prefers(&[(1, "foo=bar")])), "n1");
     assert_eq!(chosen(&cluster, json!({})), "n2");
     let busy = json!({"metadata": {"namespace": "default", "name": "busy"}, "spec": {"nodeName": "n0", "containers": []}});
     cluster.show(Object::from(from_value::<Pod>(busy).unwrap()));
     let alike = [("n0", nothing()), ("n1", nothing()), ("n2", nothing())];
-    assert_eq!(best(&cluster, &key, &pod(json!({})), &alike).expect("one is").0, "n1");
-    assert_eq!(best(&cluster, &key, &pod(json!({})), &[]), None);
+    assert_eq!(best(&cluster, &Settings::default(), &key, &pod(json!({})), &alike).expect("one is").0, "n1");
+    assert_eq!(best(&cluster, &Settings::default(), &key, &pod(json!({})), &[]), None);
+}
+
+/// Two nodes with storage of their own, of which so many gigabytes are left, and so many are promised to other claims; the
+/// pod is to have a volume of one gigabyte made.
+fn storage(left: [u64; 2], promised: [u64; 2], scoring: Scoring) -> String {
+    let mut cluster = Cluster::new();
+    let mut show = |object: Object| drop(cluster.show(object));
+    let spec = json!({"storageCapacity": true});
+    show(Object::from(from_value::<CsiDriver>(json!({"metadata": {"name": "d"}, "spec": spec})).unwrap()));
+    let class = json!({
+        "metadata": {"name": "w"}, "provisioner": "d", "volumeBindingMode": "WaitForFirstConsumer",
+    });
+    show(Object::from(from_value::<Class>(class).unwrap()));
+    let claim = |name: &str, size: u64, annotations: &Value| {
+        let claim = json!({
+            "metadata": {"namespace": "default", "name": name, "annotations": annotations},
+            "spec": {"storageClassName": "w", "resources": {"requests": {"storage": format!("{size}Gi")}}},
+        });
+        Object::from(from_value::<Claim>(claim).unwrap())
+    };
+    for (index, (left, promised)) in left.into_iter().zip(promised).enumerate() {
+        let (node, labels) = (format!("n{index}"), json!({"host": index.to_string()}));
+        let status = json!({"allocatable": {"pods": "9"}});
+        let shown = json!({"metadata": {"name": node, "labels": labels}, "status": status});
+        show(Object::from(from_value::<Node>(shown).unwrap()));
+        let report = json!({
+            "metadata": {"namespace": "default", "name": format!("r{index}")}, "storageClassName": "w",
+            "nodeTopology": {"matchLabels": labels}, "capacity": format!("{left}Gi"),
+        });
+        show(Object::from(from_value::<Capacity>(report).unwrap()));
+        if promised > 0 {
+            let selected = json!({"volume.kubernetes.io/selected-node": node});
+            show(claim(&format!("other-{index}"), promised, &selected));
+        }
+    }
+    show(claim("c", 1, &json!({})));
+    let spec = json!({
+        "containers": [], "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+    });
+    show(Object::from(pod(spec)));
+    let settings = Settings { scoring, ..Settings::default() };
+    let plan = schedule(&cluster, &settings, &Pods::All, &Key::pod("default", "p"));
+    plan.reason.to_string()
+}
+
+#[rstest]
+#[case::by_name([9, 10], [0, 0], Scoring::BestFit, "n0")]
+#[case::emptier([9, 10], [0, 0], Scoring::Capacity(Shape::default()), "n1")]
+#[case::fuller([10, 9], [0, 0], Scoring::Capacity(Shape::new(&[Point { utilization: 0, score: 0 }, Point { utilization: 100, score: 100 }]).unwrap()), "n1")]
+#[case::promised([9, 10], [0, 5], Scoring::Capacity(Shape::default()), "n0")]
+#[case::equal([9, 9], [0, 0], Scoring::Capacity(Shape::default()), "n0")]
+fn nodes_are_scored_by_how_full_storage_becomes(
+    #[case] left: [u64; 2],
+    #[case] promised: [u64; 2],
+    #[case] scoring: Scoring,
+    #[case] node: &str,
+) {
+    let told = storage(left, promised, scoring);
+    assert!(told.starts_with(&format!("node {node} is chosen")), "{told}");
 }
