@@ -319,4 +319,24 @@ mod tests {
         });
         assert_eq!(judged, expected);
     }
+
+    /// With classes of attributes switched off, either side that has one is refused.
+    #[rstest]
+    #[case("", "", true)]
+    #[case("gold", "", false)]
+    #[case("", "gold", false)]
+    #[case("gold", "gold", false)]
+    fn without_classes_of_attributes_nobody_may_have_one(
+        #[case] of_volume: &str,
+        #[case] of_claim: &str,
+        #[case] satisfied: bool,
+    ) {
+        let some = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+        let claim = json!({"metadata": {"name": "c"}, "spec": {"volumeAttributesClassName": some(of_claim)}});
+        let volume =
+            json!({"metadata": {"name": "v"}, "spec": {"volumeAttributesClassName": some(of_volume)}});
+        let (claim, volume): (Claim, Volume) = (from_value(claim).unwrap(), from_value(volume).unwrap());
+        let settings = Settings { volume_attributes_class: false, ..Settings::default() };
+        assert_eq!(check_named(&volume, &claim, &settings).is_ok(), satisfied);
+    }
 }

@@ -172,3 +172,21 @@ pub enum Failure {
 
 /// What a plugin answers: the volume that it made, or none when it was asked for something else.
 pub type Answer = Result<Option<Arc<Volume>>, Failure>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{from_value, json};
+
+    #[rstest::rstest]
+    #[case(json!({"hostPath": {"path": "/a"}}), [true, false])]
+    #[case(json!({"nfs": {"server": "s", "path": "/a"}}), [false, true])]
+    #[case(json!({"csi": {"driver": "d", "volumeHandle": "h"}}), [false, false])]
+    fn a_plugin_knows_its_volumes_by_their_source(
+        #[case] source: serde_json::Value,
+        #[case] of_plugins: [bool; 2],
+    ) {
+        let volume: Volume = from_value(json!({"metadata": {"name": "v"}, "spec": source})).unwrap();
+        assert_eq!([HOST_PATH, NFS].map(|plugin| plugin.supports(&volume)), of_plugins);
+    }
+}

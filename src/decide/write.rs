@@ -480,3 +480,30 @@ fn set_status(object: &mut Claim, phase: &str, volume: Option<&Volume>, attribut
             spec.and_then(|s| s.volume_attributes_class_name.clone());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{from_value, json};
+
+    /// The claim says which class of attributes it has once: when it becomes bound, and where such classes are known.
+    #[rstest::rstest]
+    #[case(claim::PENDING, claim::BOUND, true, Some("gold"))]
+    #[case(claim::PENDING, claim::BOUND, false, None)]
+    #[case(claim::LOST, claim::BOUND, true, None)]
+    #[case(claim::PENDING, claim::LOST, true, None)]
+    fn the_class_of_attributes_is_taken_over_when_the_claim_becomes_bound(
+        #[case] before: &str,
+        #[case] phase: &'static str,
+        #[case] known: bool,
+        #[case] taken_over: Option<&str>,
+    ) {
+        let claim = json!({"metadata": {"namespace": "ns", "name": "c"}, "status": {"phase": before}});
+        let mut claim: Claim = from_value(claim).unwrap();
+        let volume = json!({"metadata": {"name": "v"}, "spec": {"volumeAttributesClassName": "gold"}});
+        let volume: Volume = from_value(volume).unwrap();
+        set_status(&mut claim, phase, Some(&volume), known);
+        let status = claim.status.unwrap();
+        assert_eq!(status.current_volume_attributes_class_name.as_deref(), taken_over);
+    }
+}

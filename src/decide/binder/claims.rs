@@ -138,3 +138,60 @@ pub fn delayed(cluster: &Cluster, key: &Key, pod: &Pod) -> BTreeSet<Key> {
     };
     claims.filter(is_delayed).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Object;
+    use crate::objects::Class;
+    use serde_json::{Value, from_value, json};
+
+    fn cluster(claims: &[(&str, Value, bool)]) -> Cluster {
+        let mut cluster = Cluster::new();
+        for (name, mode) in [("late", "WaitForFirstConsumer"), ("now", "Immediate")] {
+            let class = json!({"metadata": {"name": name}, "provisioner": "p", "volumeBindingMode": mode});
+            cluster.show(Object::from(from_value::<Class>(class).unwrap()));
+        }
+        for (name, spec, bound) in claims {
+            let annotations = bound.then(|| json!({"pv.kubernetes.io/bind-completed": "yes"}));
+            let meta = json!({"namespace": "ns", "name": name, "annotations": annotations});
+            let claim = json!({"metadata": meta, "spec": spec});
+            cluster.show(Object::from(from_value::<Claim>(claim).unwrap()));
+        }
+        cluster
+    }
+
+    fn pod(claims: &[&str]) -> Pod {
+        let volume = |claim: &&str| json!({"name": "v", "persistentVolumeClaim": {"claimName": claim}});
+        let volumes: Vec<Value> = claims.iter().map(volume).collect();
+        let spec = json!({"containers": [], "volumes": volumes});
+        from_value(json!({"metadata": {"namespace": "ns", "name": "p"}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn a_claim_that_a_pod_uses_twice_counts_once() {
+        let cluster = cluster(&[
+            ("bound", json!({"storageClassName": "late", "volumeName": "v"}), true),
+            ("late", json!({"storageClassName": "late"}), false),
+            ("now", json!({"storageClassName": "now"}), false),
+        ]);
+        let pod = pod(&["now", "late", "bound", "bound", "late", "now"]);
+        let sorted = sort(&cluster, &Key::pod("ns", "p"), &pod).unwrap();
+        let lists = [&sorted.bound, &sorted.delayed, &sorted.immediate];
+        assert_eq!(
+            lists.map(|list| list.iter().map(|(key, _)| key.name()).collect::<Vec<_>>()),
+            [["bound"], ["late"], ["now"]]
+        );
+    }
+
+    #[test]
+    fn what_is_bound_or_bound_at_once_is_not_bound_with_the_choice_of_a_node() {
+        let cluster = cluster(&[
+            ("bound", json!({"storageClassName": "late", "volumeName": "v"}), true),
+            ("late", json!({"storageClassName": "late"}), false),
+            ("now", json!({"storageClassName": "now"}), false),
+        ]);
+        let found = delayed(&cluster, &Key::pod("ns", "p"), &pod(&["bound", "late", "now", "gone"]));
+        assert_eq!(found, BTreeSet::from([Key::claim("ns", "late")]));
+    }
+}
