@@ -12,7 +12,7 @@ test *filter:
 
 # Runs each property over so many random worlds; one that fails is left as a file for `pvbind simulate -f`.
 properties worlds="100000":
-    PROPTEST_CASES={{worlds}} cargo test --test properties
+    PROPTEST_CASES={{worlds}} cargo test --release --test properties
 
 # Shows each snapshot that differs, to accept or reject (needs cargo-insta).
 review *args:
@@ -29,6 +29,10 @@ simulate *args:
 # Serves the bundled API server.
 apiserver *args:
     @cargo run --quiet -- apiserver {{args}}
+
+# Schedules the pods that name it, against a cluster.
+scheduler *args:
+    @cargo run --quiet -- scheduler {{args}}
 
 # Runs the PersistentVolume controller against a cluster.
 controller *args:
