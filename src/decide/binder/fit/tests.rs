@@ -112,3 +112,63 @@ fn resources_suffice(#[case] init: Value, #[case] asks: Value, #[case] used: Val
     let full = ["Too many pods", wanted].into_iter().filter(|text| !text.is_empty());
     assert_eq!(told(&pods), full.collect::<Vec<_>>().join(", "), "no room for a third pod");
 }
+
+fn claim(name: &str, mode: &str) -> Object {
+    let spec = json!({"accessModes": [mode]});
+    let claim = json!({"metadata": {"namespace": "default", "name": name}, "spec": spec});
+    Object::from(from_value::<crate::objects::Claim>(claim).unwrap())
+}
+
+/// A pod with a claim, on a node and in a phase; `""` for none.
+fn user(name: &str, claim: &str, node: &str, phase: &str) -> Pod {
+    let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]);
+    let spec = json!({"nodeName": node, "containers": [], "volumes": volumes});
+    let meta = json!({"namespace": "default", "name": name});
+    from_value(json!({"metadata": meta, "spec": spec, "status": {"phase": phase}})).unwrap()
+}
+
+#[rstest]
+#[case::used_elsewhere("ReadWriteOncePod", &[("other", "c", "m", "Running")], Some("other"))]
+#[case::used_by_many("ReadWriteMany", &[("other", "c", "m", "Running")], None)]
+#[case::used_by_nobody_yet("ReadWriteOncePod", &[("other", "c", "", "Pending")], None)]
+#[case::used_before("ReadWriteOncePod", &[("other", "c", "m", "Succeeded")], None)]
+#[case::used_by_itself("ReadWriteOncePod", &[("p", "c", "m", "Running")], None)]
+#[case::another_is_used("ReadWriteOncePod", &[("other", "d", "m", "Running")], None)]
+#[case::one_of_several("ReadWriteOncePod", &[("a", "c", "m", "Failed"), ("b", "c", "m", "Running")], Some("b"))]
+fn a_claim_for_one_pod_has_one_user(
+    #[case] mode: &str,
+    #[case] users: &[(&str, &str, &str, &str)],
+    #[case] holder: Option<&str>,
+) {
+    let node = node(&json!({"pods": "10"}));
+    let users: Vec<Pod> = users.iter().map(|(name, c, n, phase)| user(name, c, n, phase)).collect();
+    let mut cluster = shown(&users, &node);
+    cluster.show(claim("c", mode));
+    let pod = user("p", "c", "", "Pending");
+    let found = exclusive_claim_in_use(&cluster, &Key::pod("default", "p"), &pod);
+    let wanted = holder.map(|holder| (Key::claim("default", "c"), Key::pod("default", holder)));
+    assert_eq!(found, wanted);
+}
+
+#[rstest]
+#[case::nothing_asked(json!({}), json!({}), true)]
+#[case::a_label(json!({"nodeSelector": {"disk": "ssd"}}), json!({}), true)]
+#[case::another_label(json!({"nodeSelector": {"disk": "hdd"}}), json!({}), false)]
+#[case::a_missing_label(json!({"nodeSelector": {"gpu": "yes"}}), json!({}), false)]
+#[case::cordoned(json!({}), json!({"unschedulable": true}), false)]
+#[case::cordoned_for_others(json!({"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}), json!({"unschedulable": true}), true)]
+#[case::tainted(json!({}), json!({"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}), false)]
+#[case::tolerated(json!({"tolerations": [{"key": "k", "value": "v"}]}), json!({"taints": [{"key": "k", "value": "v", "effect": "NoExecute"}]}), true)]
+#[case::rather_not(json!({}), json!({"taints": [{"key": "k", "effect": "PreferNoSchedule"}]}), true)]
+fn a_pod_goes_where_it_asks_to_and_is_let(#[case] asks: Value, #[case] node: Value, #[case] fits: bool) {
+    let meta = json!({"name": "n", "labels": {"disk": "ssd"}});
+    let status = json!({"allocatable": {"pods": "10"}});
+    let node: Node = from_value(json!({"metadata": meta, "spec": node, "status": status})).unwrap();
+    let mut spec = asks;
+    spec["containers"] = json!([]);
+    let pod = json!({"metadata": {"namespace": "default", "name": "p"}, "spec": spec});
+    let pod: Pod = from_value(pod).unwrap();
+    let cluster = shown(&[], &node);
+    let wanted = Wanted::of(&cluster, &Key::pod("default", "p"), &pod);
+    assert_eq!(wanted.fits(&cluster, &node).is_ok(), fits);
+}
