@@ -53,3 +53,48 @@ pub fn unselect(cluster: &Cluster, claim: &Key) -> Option<(Object, Write)> {
     claim::selected_node(found).filter(|node| cluster.node(node).is_none())?;
     Some((Object::Claim(found.clone()), Write::SelectNode { claim: claim.clone(), node: None }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{from_value, json};
+
+    /// What is given back of a volume that is reserved for a claim.
+    #[rstest::rstest]
+    #[case::ours("", false, "c", "uid", true, "Available", true)]
+    #[case::the_claim_names_a_volume("v", false, "c", "uid", true, "Available", false)]
+    #[case::the_claim_is_bound("", true, "c", "uid", true, "Available", false)]
+    #[case::of_an_earlier_claim("", false, "c", "earlier", true, "Available", false)]
+    #[case::of_another_claim("", false, "d", "uid", true, "Available", false)]
+    #[case::of_a_user("", false, "c", "uid", false, "Available", false)]
+    #[case::the_controller_has_it("", false, "c", "uid", true, "Bound", false)]
+    fn what_was_reserved_for_a_pod_is_given_back_and_nothing_else(
+        #[case] names: &str,
+        #[case] completed: bool,
+        #[case] of: &str,
+        #[case] uid: &str,
+        #[case] by_controller: bool,
+        #[case] phase: &str,
+        #[case] given_back: bool,
+    ) {
+        let yes = |is: bool, key: &str| is.then(|| json!({key: "yes"}));
+        let claim = json!({
+            "metadata": {
+                "namespace": "ns", "name": "c", "uid": "uid",
+                "annotations": yes(completed, "pv.kubernetes.io/bind-completed"),
+            },
+            "spec": {"volumeName": names},
+        });
+        let volume = json!({
+            "metadata": {"name": "v", "annotations": yes(by_controller, "pv.kubernetes.io/bound-by-controller")},
+            "spec": {"claimRef": {"namespace": "ns", "name": of, "uid": uid}},
+            "status": {"phase": phase},
+        });
+        let mut cluster = Cluster::new();
+        cluster.show(Object::from(from_value::<crate::objects::Claim>(claim).unwrap()));
+        cluster.show(Object::from(from_value::<crate::objects::Volume>(volume).unwrap()));
+        let writes: Vec<Write> = undo(&cluster, &Key::claim("ns", "c")).map(|(_, write)| write).collect();
+        let wanted = given_back.then(|| Write::UnbindVolume { volume: Key::volume("v") });
+        assert_eq!(writes, wanted.into_iter().collect::<Vec<_>>());
+    }
+}
