@@ -399,6 +399,9 @@ impl Decider {
     /// no place yet those of its claims and their volumes. A volume is taken from a claim for good, and a pod is on its node
     /// for good, so both rest on what the claim is, never on what is assumed of it.
     fn waits_for(&self, key: &Key) -> Option<Key> {
+        if self.busy.is_empty() {
+            return None;
+        }
         let mut rests_on = vec![key.clone()];
         if let Some(reference) = self.cluster.volume(key).and_then(|volume| volume::claim_ref(volume)) {
             let (namespace, name) = volume::referred(reference);

@@ -88,3 +88,26 @@ impl Object {
         version(self.metadata())
     }
 }
+
+#[cfg(test)]
+impl Object {
+    /// An object of a kind, as a test writes it.
+    pub(crate) fn written(kind: Kind, value: serde_json::Value) -> Self {
+        fn parsed<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Object
+        where
+            Object: From<T>,
+        {
+            Object::from(serde_json::from_value::<T>(value).unwrap())
+        }
+        match kind {
+            Kind::Node => parsed::<Node>(value),
+            Kind::CsiNode => parsed::<CsiNode>(value),
+            Kind::CsiDriver => parsed::<CsiDriver>(value),
+            Kind::Capacity => parsed::<Capacity>(value),
+            Kind::Class => parsed::<Class>(value),
+            Kind::Volume => parsed::<Volume>(value),
+            Kind::Claim => parsed::<Claim>(value),
+            Kind::Pod => parsed::<Pod>(value),
+        }
+    }
+}

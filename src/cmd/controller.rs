@@ -5,7 +5,7 @@ use clap::Args;
 use super::connection::Connection;
 use super::observe::Observed;
 use super::recycler::Recycler;
-use super::{Exit, complain, runtime, told_to_stop};
+use super::{Exit, complain, ended, on_network, told_to_stop};
 use crate::act::{self, Metrics, Options};
 use crate::decide::Settings;
 
@@ -35,10 +35,7 @@ pub struct Arguments {
 /// Runs the command.
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
-    match runtime() {
-        Ok(runtime) => runtime.block_on(control(arguments)),
-        Err(error) => complain(&error, Exit::Usage),
-    }
+    on_network(control(arguments))
 }
 
 async fn control(arguments: &Arguments) -> Exit {
@@ -63,11 +60,5 @@ async fn control_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
     let settings = Settings { plugins, strict: arguments.strict, ..Settings::default() };
     let executors = usize::from(arguments.executors);
     let options = Options { settings, executors, metrics, ..Options::controller() };
-    match act::run(client, options, told_to_stop()).await {
-        Ok((stats, _)) => {
-            tracing::info!(?stats, "stopped");
-            Exit::Good
-        }
-        Err(error) => complain(&error, Exit::Unreachable),
-    }
+    ended(act::run(client, options, told_to_stop()).await)
 }

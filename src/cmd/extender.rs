@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::connection::Connection;
 use super::counting::Counting;
 use super::observe::{Observed, listen};
-use super::{Exit, complain, duration, runtime, told_to_stop};
+use super::{Exit, complain, duration, ended, on_network, told_to_stop};
 use crate::act::extender::{Extender, pages};
 use crate::act::serve::serve;
 use crate::act::tls::Identity;
@@ -53,10 +53,7 @@ pub struct Arguments {
 /// Runs the command.
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
-    match runtime() {
-        Ok(runtime) => runtime.block_on(extend(arguments)),
-        Err(error) => complain(&error, Exit::Usage),
-    }
+    on_network(extend(arguments))
 }
 
 async fn extend(arguments: &Arguments) -> Exit {
@@ -109,13 +106,7 @@ async fn extend_observed(
         ..Options::controller()
     };
     let ((), done) = tokio::join!(server, act::run_extender(client, options, extender, stop));
-    match done {
-        Ok((stats, _)) => {
-            tracing::info!(?stats, "stopped");
-            Exit::Good
-        }
-        Err(error) => complain(&error, Exit::Unreachable),
-    }
+    ended(done)
 }
 
 impl Arguments {

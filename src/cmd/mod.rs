@@ -16,6 +16,9 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::act::{self, Stats};
+use crate::cluster::Cluster;
+
 /// Kubernetes volume binding: simulate it, serve it, run it.
 #[derive(Debug, Parser)]
 #[command(name = "pvbind", version, about, propagate_version = true)]
@@ -116,6 +119,25 @@ fn complain(problem: &dyn std::fmt::Display, exit: Exit) -> Exit {
 /// A runtime for commands that talk to a network.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// Runs a command that talks to a network to its end.
+fn on_network(command: impl Future<Output = Exit>) -> Exit {
+    match runtime() {
+        Ok(runtime) => runtime.block_on(command),
+        Err(error) => complain(&error, Exit::Usage),
+    }
+}
+
+/// How a command ends whose loop has ended.
+fn ended(done: Result<(Stats, Cluster), act::Error>) -> Exit {
+    match done {
+        Ok((stats, _)) => {
+            tracing::info!(?stats, "stopped");
+            Exit::Good
+        }
+        Err(error) => complain(&error, Exit::Unreachable),
+    }
 }
 
 /// Ends when the process is told to: Ctrl-C or SIGTERM.

@@ -7,7 +7,7 @@ use clap::Args;
 use super::connection::Connection;
 use super::counting::Counting;
 use super::observe::Observed;
-use super::{Exit, complain, duration, runtime, told_to_stop};
+use super::{Exit, complain, duration, ended, on_network, told_to_stop};
 use crate::act::{self, Metrics, Options, Roles};
 use crate::decide::{Settings, binder};
 
@@ -37,10 +37,7 @@ pub struct Arguments {
 /// Runs the command.
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
-    match runtime() {
-        Ok(runtime) => runtime.block_on(schedule(arguments)),
-        Err(error) => complain(&error, Exit::Usage),
-    }
+    on_network(schedule(arguments))
 }
 
 async fn schedule(arguments: &Arguments) -> Exit {
@@ -74,11 +71,5 @@ async fn schedule_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
         metrics,
         ..Options::controller()
     };
-    match act::run(client, options, told_to_stop()).await {
-        Ok((stats, _)) => {
-            tracing::info!(?stats, "stopped");
-            Exit::Good
-        }
-        Err(error) => complain(&error, Exit::Unreachable),
-    }
+    ended(act::run(client, options, told_to_stop()).await)
 }

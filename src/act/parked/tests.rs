@@ -1,27 +1,13 @@
 //! Which changes have waiting pods looked at again, in number of decisions.
 
 use rstest::rstest;
-use serde_json::{Value, from_value, json};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
 use crate::act::{Decider, Outcome, Roles};
 use crate::cluster::{Kind, Object};
 use crate::decide::{Action, binder};
-use crate::objects::{Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume};
-
-fn object(kind: Kind, value: Value) -> Object {
-    match kind {
-        Kind::Node => Object::from(from_value::<Node>(value).unwrap()),
-        Kind::CsiNode => Object::from(from_value::<CsiNode>(value).unwrap()),
-        Kind::CsiDriver => Object::from(from_value::<CsiDriver>(value).unwrap()),
-        Kind::Capacity => Object::from(from_value::<Capacity>(value).unwrap()),
-        Kind::Class => Object::from(from_value::<Class>(value).unwrap()),
-        Kind::Volume => Object::from(from_value::<Volume>(value).unwrap()),
-        Kind::Claim => Object::from(from_value::<Claim>(value).unwrap()),
-        Kind::Pod => Object::from(from_value::<Pod>(value).unwrap()),
-    }
-}
 
 /// Everything that is decided is done at once, and what watches show of it comes with the answers.
 struct Driven {
@@ -38,7 +24,7 @@ impl Driven {
     /// Shows an object and comes to rest; returns how many decisions that took.
     fn show(&mut self, kind: Kind, value: Value) -> u64 {
         let before = self.decider.counts().syncs;
-        self.decider.show(object(kind, value));
+        self.decider.show(Object::written(kind, value));
         self.rest();
         self.decider.counts().syncs - before
     }
@@ -267,7 +253,7 @@ async fn what_is_being_bound_for_a_node_is_checked_when_the_node_changes() {
 async fn thousands_that_wait_for_something_else_cost_nothing() {
     let mut driven = three_wait();
     for index in 0..3000 {
-        driven.decider.show(object(Kind::Pod, pod(&format!("p{index}"), "", "2")));
+        driven.decider.show(Object::written(Kind::Pod, pod(&format!("p{index}"), "", "2")));
     }
     driven.rest();
     driven.show(Kind::Capacity, report("1Mi"));

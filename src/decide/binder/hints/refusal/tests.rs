@@ -7,7 +7,7 @@ use serde_json::{Value, from_value, json};
 
 use super::*;
 use crate::cluster::{Key, Kind, Object};
-use crate::objects::{Capacity, Class, CsiDriver, CsiNode, Node, Volume};
+use crate::objects::{Capacity, Volume};
 
 mod volumes;
 
@@ -66,19 +66,6 @@ fn who_hears_of_what(#[case] refusal: Refusal, #[case] heard: &[&str]) {
     assert!(elsewhere.iter().all(|name| !["Volume", "Class", "Capacity", "Unreported"].contains(name)));
 }
 
-fn object(kind: Kind, value: Value) -> Object {
-    match kind {
-        Kind::Node => Object::from(from_value::<Node>(value).unwrap()),
-        Kind::CsiNode => Object::from(from_value::<CsiNode>(value).unwrap()),
-        Kind::CsiDriver => Object::from(from_value::<CsiDriver>(value).unwrap()),
-        Kind::Capacity => Object::from(from_value::<Capacity>(value).unwrap()),
-        Kind::Class => Object::from(from_value::<Class>(value).unwrap()),
-        Kind::Volume => Object::from(from_value::<Volume>(value).unwrap()),
-        Kind::Claim => Object::from(from_value::<Claim>(value).unwrap()),
-        Kind::Pod => Object::from(from_value::<Pod>(value).unwrap()),
-    }
-}
-
 /// Lays `over` over `value`, field by field.
 fn laid(mut value: Value, over: &Value) -> Value {
     json_patch::merge(&mut value, over);
@@ -107,13 +94,13 @@ fn other(over: &Value) -> Value {
 fn is_helped(refusal: &Refusal, spec: &Value, (kind, before, after): &(Kind, Value, Value)) -> bool {
     let mut cluster = Cluster::new();
     let class = json!({"metadata": {"name": "c"}, "provisioner": "made.example.com"});
-    cluster.show(object(Kind::Class, class));
+    cluster.show(Object::written(Kind::Class, class));
     let claim = json!({
         "metadata": {"namespace": "ns", "name": "x"},
         "spec": {"storageClassName": "c", "resources": {"requests": {"storage": "1Gi"}}},
     });
-    cluster.show(object(Kind::Claim, claim));
-    cluster.show(object(Kind::Node, node(&json!({}))));
+    cluster.show(Object::written(Kind::Claim, claim));
+    cluster.show(Object::written(Kind::Node, node(&json!({}))));
     let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]);
     let pod = json!({
         "metadata": {"namespace": "ns", "name": "waiting", "labels": {"app": "waiting"}},
@@ -122,7 +109,7 @@ fn is_helped(refusal: &Refusal, spec: &Value, (kind, before, after): &(Kind, Val
     let pod: Pod = from_value(pod).unwrap();
     cluster.show(Object::from(pod.clone()));
     let [before, after] =
-        [before, after].map(|value| (!value.is_null()).then(|| object(*kind, value.clone())));
+        [before, after].map(|value| (!value.is_null()).then(|| Object::written(*kind, value.clone())));
     if let Some(before) = &before {
         cluster.show(before.clone());
     }

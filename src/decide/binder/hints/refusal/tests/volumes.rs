@@ -163,7 +163,7 @@ fn storage_that_is_promised_no_longer(#[case] strict: bool, #[case] reported: &s
         (Kind::Claim, claim("x", json!({}))),
         (Kind::Claim, claim("y", selected)),
     ] {
-        cluster.show(object(kind, value));
+        cluster.show(Object::written(kind, value));
     }
     let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]);
     let pod: Pod = from_value(json!({"spec": {"containers": [], "volumes": volumes}})).unwrap();
