@@ -61,3 +61,7 @@ deny:
 # Changes the decisions, one at a time, and asks the tests to notice (needs cargo-mutants; hours). For example: just mutants -f src/decide/matching.rs
 mutants *args:
     cargo mutants {{args}}
+
+# Builds etcd and Kubernetes' programs from their Go modules, into a cache; prints the folder for KUBEBUILDER_ASSETS.
+control-plane *names:
+    @tests/control-plane/build.sh {{names}}
