@@ -65,7 +65,7 @@ mutants *args:
 # Builds the program as one static file, and an image of it as an OCI archive, without Docker; x86_64 or aarch64 (see deploy/image/build.sh for what it needs).
 image arch=arch():
     deploy/image/build.sh {{arch}}
-    . "${CARGO_TARGET_DIR:-./target}/image/{{arch}}/built" && PVBIND_IMAGE="$ARCHIVE" cargo test --test image
+    . "${CARGO_TARGET_DIR:-./target}/image/{{arch}}/built" && PVBIND_IMAGE="$ARCHIVE" cargo test --test deploy image::
 
 # The same image by Docker, of the program that `just image` has built.
 image-docker arch=arch():
