@@ -54,6 +54,18 @@ bench *args:
 bench-scheduler *args:
     cargo bench --bench scheduler -- {{args}}
 
+# Plays the end-to-end scenarios on a real control plane of this machine, which is built if `KUBEBUILDER_ASSETS` names none.
+e2e *filter:
+    KUBEBUILDER_ASSETS="${KUBEBUILDER_ASSETS:-$(tests/control-plane/build.sh)}" PVBIND_E2E_TARGET=control-plane cargo test --test e2e -- {{filter}}
+
+# The same on the bundled API server.
+e2e-fake *filter:
+    PVBIND_E2E_TARGET=fake cargo test --test e2e -- {{filter}}
+
+# The same on the cluster that a kubeconfig leads to; its own PersistentVolume controller has to be off.
+e2e-kubeconfig file *filter:
+    PVBIND_E2E_KUBECONFIG={{absolute_path(file)}} PVBIND_E2E_TARGET=kubeconfig cargo test --test e2e -- {{filter}}
+
 # Licences, sources and duplicates of the dependencies, and advisories about them (needs cargo-deny).
 deny:
     cargo deny check
@@ -62,6 +74,20 @@ deny:
 mutants *args:
     cargo mutants {{args}}
 
+# Builds the program as one static file, and an image of it as an OCI archive, without Docker; x86_64 or aarch64 (see deploy/image/build.sh for what it needs).
+image arch=arch():
+    deploy/image/build.sh {{arch}}
+    . "${CARGO_TARGET_DIR:-./target}/image/{{arch}}/built" && PVBIND_IMAGE="$ARCHIVE" cargo test --test deploy image::
+
+# The same image by Docker, of the program that `just image` has built.
+image-docker arch=arch():
+    deploy/image/docker.sh {{arch}}
+
+# Builds the image twice, in two folders, and compares (an opt-in test: it takes as long as two builds).
+image-twice:
+    deploy/image/twice.sh
+
 # Builds etcd and Kubernetes' programs from their Go modules, into a cache; prints the folder for KUBEBUILDER_ASSETS.
 control-plane *names:
     @tests/control-plane/build.sh {{names}}
+
