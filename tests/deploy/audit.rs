@@ -39,7 +39,8 @@ pub struct Asked {
 impl Asked {
     fn read(line: &str) -> Self {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut resource = text("/objectRef/resource");
         let sub = text("/objectRef/subresource");
         if !sub.is_empty() {

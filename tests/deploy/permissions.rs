@@ -131,7 +131,12 @@ async fn ask_for_provisioning(admin: &Admin) {
     admin.patch("PersistentVolumeClaim", "later", &json!({"metadata": {"labels": {"looked": "at"}}})).await;
     admin.told("later", "ExternalProvisioning", 2).await;
     let uid = admin.see("PersistentVolumeClaim", "later", "being there", |claim| !claim.is_null()).await;
-    let mut made = volume("made", "made", "Delete", json!({"csi": {"driver": "made.example.test", "volumeHandle": "h"}}));
+    let mut made = volume(
+        "made",
+        "made",
+        "Delete",
+        json!({"csi": {"driver": "made.example.test", "volumeHandle": "h"}}),
+    );
     made["spec"]["claimRef"] = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "default", "name": "later",
         "uid": uid["metadata"]["uid"],
@@ -197,9 +202,8 @@ async fn place_pods(admin: &Admin, scheduler: &str) {
 
     admin.create(&claim("waits", Some("made"), "1Gi")).await;
     admin.create(&pod("waits", scheduler)).await;
-    let selected = |claim: &Value| {
-        !claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"].is_null()
-    };
+    let selected =
+        |claim: &Value| !claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"].is_null();
     admin.see("PersistentVolumeClaim", "waits", "a node being selected", selected).await;
 
     admin.create(&claim("huge", Some("local"), "5Gi")).await;
