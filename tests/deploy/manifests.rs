@@ -191,6 +191,6 @@ fn both_ways_to_run_the_extender_have_one_configuration() {
     assert!(told(deployment)[0].1.contains(&listen.as_str()), "{listen}");
     // The lease is one that its role is about.
     let role = of_kind(&objects, "Role").next().expect("a Role");
-    assert_eq!(at(role, "/rules/1/resourceNames/0"), &inside["leaderElection"]["resourceName"]);
+    assert_eq!(at(role, "/rules/0/resourceNames/0"), &inside["leaderElection"]["resourceName"]);
     assert_eq!(at(role, "/metadata/namespace"), &inside["leaderElection"]["resourceNamespace"]);
 }
