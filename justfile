@@ -54,6 +54,18 @@ bench *args:
 bench-scheduler *args:
     cargo bench --bench scheduler -- {{args}}
 
+# Plays the end-to-end scenarios on a real control plane of this machine, which is built if `KUBEBUILDER_ASSETS` names none.
+e2e *filter:
+    KUBEBUILDER_ASSETS="${KUBEBUILDER_ASSETS:-$(tests/control-plane/build.sh)}" PVBIND_E2E_TARGET=control-plane cargo test --test e2e -- {{filter}}
+
+# The same on the bundled API server.
+e2e-fake *filter:
+    PVBIND_E2E_TARGET=fake cargo test --test e2e -- {{filter}}
+
+# The same on the cluster that a kubeconfig leads to; its own PersistentVolume controller has to be off.
+e2e-kubeconfig file *filter:
+    PVBIND_E2E_KUBECONFIG={{absolute_path(file)}} PVBIND_E2E_TARGET=kubeconfig cargo test --test e2e -- {{filter}}
+
 # Licences, sources and duplicates of the dependencies, and advisories about them (needs cargo-deny).
 deny:
     cargo deny check
