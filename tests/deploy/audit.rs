@@ -39,7 +39,8 @@ pub struct Asked {
 impl Asked {
     fn read(line: &str) -> Self {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut resource = text("/objectRef/resource");
         let sub = text("/objectRef/subresource");
         if !sub.is_empty() {
@@ -57,11 +58,6 @@ impl Asked {
             forbidden,
             uri: text("/requestURI"),
         }
-    }
-
-    /// Whether kube-scheduler asked, which shares the extender's account.
-    pub fn is_of_kube_scheduler(&self) -> bool {
-        self.agent.starts_with("kube-scheduler")
     }
 }
 
@@ -108,10 +104,7 @@ fn what(verb: &str, resource: &str, group: &str) -> String {
 }
 
 /// What is permitted and was never asked for by that permission.
-pub fn unused<'a>(
-    permitted: &BTreeSet<Permission>,
-    asked: impl Iterator<Item = &'a Asked>,
-) -> BTreeSet<Permission> {
+pub fn unused(permitted: &BTreeSet<Permission>, asked: &[Asked]) -> BTreeSet<Permission> {
     let mut left = permitted.clone();
     for asked in asked {
         let what = what(&asked.verb, &asked.resource, &asked.group);
@@ -146,7 +139,7 @@ fn a_permission_is_used_by_what_is_asked_because_of_it() {
         .to_string()
     };
     let asked = [line("patch", "r"), line("get", "other")].map(|line| Asked::read(&line));
-    let left: Vec<_> = unused(&permitted, asked.iter()).into_iter().map(|left| left.what).collect();
+    let left: Vec<_> = unused(&permitted, &asked).into_iter().map(|left| left.what).collect();
     assert_eq!(left, ["get things.g", "get things/status.g", "patch things.g"]);
     assert_eq!(refused(&asked), BTreeSet::new());
 }

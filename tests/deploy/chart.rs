@@ -49,9 +49,12 @@ fn the_plain_manifests_are_what_the_chart_renders() {
     let mut command = Command::new(path("deploy/render.sh"));
     let output = command.arg(folder.path()).env("HELM", helm).output().expect("the script runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    for file in
-        ["manifests/controller.yaml", "manifests/scheduler.yaml", "manifests/extender.yaml", "extender/rbac.yaml"]
-    {
+    for file in [
+        "manifests/controller.yaml",
+        "manifests/scheduler.yaml",
+        "manifests/extender.yaml",
+        "extender/rbac.yaml",
+    ] {
         let rendered = std::fs::read_to_string(folder.path().join(file)).expect("it is rendered");
         assert_eq!(rendered, text(&format!("deploy/{file}")), "`just manifests` renders deploy/{file} anew");
     }
@@ -104,7 +107,10 @@ fn directories_of_a_node_are_made_by_root_with_two_capabilities_and_no_more() {
         "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE", "FOWNER"]},
     });
     assert_eq!(at(pod, "/containers/0/securityContext"), &expected);
-    assert_eq!(list(pod, "/volumes"), &[json!({"name": "directories", "hostPath": {"path": "/tmp", "type": "Directory"}})]);
+    assert_eq!(
+        list(pod, "/volumes"),
+        &[json!({"name": "directories", "hostPath": {"path": "/tmp", "type": "Directory"}})]
+    );
 }
 
 #[test]
@@ -141,7 +147,8 @@ fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
 fn every_value_has_a_row_in_the_docs_and_every_row_a_value() {
     let values: Value = serde_saphyr::from_str(&text("deploy/chart/pvbind/values.yaml")).expect("values");
     let page = text("docs/deploy.md");
-    let table = page.split("## Values").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap_or_default();
+    let table =
+        page.split("## Values").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap_or_default();
     let rows: Vec<&str> =
         table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
     assert!(rows.len() > 20, "{rows:?}");
@@ -150,13 +157,14 @@ fn every_value_has_a_row_in_the_docs_and_every_row_a_value() {
     // What every component has is said once, of `COMPONENT`.
     let any = |path: &str| {
         let rest = path.split_once('.').map_or(path, |(_, rest)| rest);
-        let is_component = ["controller.", "scheduler.", "extender."].iter().any(|name| path.starts_with(name));
+        let is_component =
+            ["controller.", "scheduler.", "extender."].iter().any(|name| path.starts_with(name));
         is_component.then(|| format!("COMPONENT.{rest}"))
     };
     let is_below = |path: &str, row: &str| path == row || path.starts_with(&format!("{row}."));
-    let covers = |path: &str, row: &str| is_below(path, row) || any(path).is_some_and(|any| is_below(&any, row));
-    let missing: Vec<_> =
-        found.iter().filter(|path| !rows.iter().any(|row| covers(path, row))).collect();
+    let covers =
+        |path: &str, row: &str| is_below(path, row) || any(path).is_some_and(|any| is_below(&any, row));
+    let missing: Vec<_> = found.iter().filter(|path| !rows.iter().any(|row| covers(path, row))).collect();
     assert!(missing.is_empty(), "without a row: {missing:?}");
     let stale: Vec<_> = rows.iter().filter(|row| !found.iter().any(|path| covers(path, row))).collect();
     assert!(stale.is_empty(), "no such value: {stale:?}");

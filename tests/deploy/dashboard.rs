@@ -8,7 +8,18 @@ use crate::shipped::{list, text};
 
 /// What an expression calls that is no metric.
 const LANGUAGE: [&str; 12] = [
-    "sum", "rate", "increase", "max", "by", "le", "histogram_quantile", "clamp_min", "or", "vector", "topk", "time",
+    "sum",
+    "rate",
+    "increase",
+    "max",
+    "by",
+    "le",
+    "histogram_quantile",
+    "clamp_min",
+    "or",
+    "vector",
+    "topk",
+    "time",
 ];
 
 /// The names in an expression, without labels and what they are grouped by.
@@ -71,13 +82,15 @@ fn every_panel_asks_for_metrics_that_exist() {
             }
         }
     }
-    for must in ["pvbind_bind_seconds_bucket", "pvbind_self_conflicts_total", "volume_operation_errors_total"] {
+    for must in ["pvbind_bind_seconds_bucket", "pvbind_self_conflicts_total", "volume_operation_errors_total"]
+    {
         assert!(shown.contains(must), "{must} is nowhere to be seen");
     }
 }
 
 #[test]
 fn names_are_told_from_the_language() {
-    let expression = "histogram_quantile(0.99, sum by (le, x) (rate(a_bucket{job=~\"$job\"}[5m]))) or b - time()";
+    let expression =
+        "histogram_quantile(0.99, sum by (le, x) (rate(a_bucket{job=~\"$job\"}[5m]))) or b - time()";
     assert_eq!(names(expression), BTreeSet::from(["a_bucket".to_owned(), "b".to_owned()]));
 }

@@ -116,7 +116,9 @@ fn permissions_are_for_the_one_who_runs_and_for_nothing_of_worth() {
         let objects = objects(&text(file));
         let roles: Vec<_> = of_kind(&objects, "ClusterRole").chain(of_kind(&objects, "Role")).collect();
         assert!(!roles.is_empty(), "{file}");
-        roles.iter().for_each(|role| check_role(role));
+        for role in &roles {
+            check_role(role);
+        }
         let deployment = of_kind(&objects, "Deployment").next().expect("a Deployment");
         let account = at(deployment, "/spec/template/spec/serviceAccountName");
         let accounts: Vec<_> = of_kind(&objects, "ServiceAccount").map(name).collect();
@@ -173,7 +175,9 @@ fn without_transport(mut configuration: Value) -> Value {
     root.remove("leaderElection");
     root["profiles"][0]["schedulerName"] = Value::Null;
     let extender = root["extenders"][0].as_object_mut().expect("an extender");
-    ["urlPrefix", "enableHTTPS", "tlsConfig"].map(|field| extender.remove(field));
+    for field in ["urlPrefix", "enableHTTPS", "tlsConfig"] {
+        extender.remove(field);
+    }
     configuration
 }
 
