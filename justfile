@@ -84,8 +84,16 @@ image-docker arch=arch():
     deploy/image/docker.sh {{arch}}
 
 # Builds the image twice, in two folders, and compares (an opt-in test: it takes as long as two builds).
-image-twice:
-    deploy/image/twice.sh
+image-twice arch=arch():
+    deploy/image/twice.sh {{arch}}
+
+# Renders the plain manifests from the chart (needs helm: on the path, named by HELM, or built by `just control-plane helm`).
+manifests:
+    deploy/render.sh
+
+# Runs each component on a real API server under exactly the permissions that are shipped (needs KUBEBUILDER_ASSETS).
+permissions:
+    cargo test --test deploy permissions:: -- --nocapture
 
 # Builds etcd and Kubernetes' programs from their Go modules, into a cache; prints the folder for KUBEBUILDER_ASSETS.
 control-plane *names:

@@ -59,11 +59,6 @@ impl Asked {
             uri: text("/requestURI"),
         }
     }
-
-    /// Whether kube-scheduler asked, which shares the extender's account.
-    pub fn is_of_kube_scheduler(&self) -> bool {
-        self.agent.starts_with("kube-scheduler")
-    }
 }
 
 /// What an account has asked so far.
@@ -109,10 +104,7 @@ fn what(verb: &str, resource: &str, group: &str) -> String {
 }
 
 /// What is permitted and was never asked for by that permission.
-pub fn unused<'a>(
-    permitted: &BTreeSet<Permission>,
-    asked: impl Iterator<Item = &'a Asked>,
-) -> BTreeSet<Permission> {
+pub fn unused(permitted: &BTreeSet<Permission>, asked: &[Asked]) -> BTreeSet<Permission> {
     let mut left = permitted.clone();
     for asked in asked {
         let what = what(&asked.verb, &asked.resource, &asked.group);
@@ -147,7 +139,7 @@ fn a_permission_is_used_by_what_is_asked_because_of_it() {
         .to_string()
     };
     let asked = [line("patch", "r"), line("get", "other")].map(|line| Asked::read(&line));
-    let left: Vec<_> = unused(&permitted, asked.iter()).into_iter().map(|left| left.what).collect();
+    let left: Vec<_> = unused(&permitted, &asked).into_iter().map(|left| left.what).collect();
     assert_eq!(left, ["get things.g", "get things/status.g", "patch things.g"]);
     assert_eq!(refused(&asked), BTreeSet::new());
 }

@@ -128,7 +128,7 @@ impl Admin {
 }
 
 /// A volume of 1 GiB.
-pub fn volume(name: &str, class: &str, policy: &str, source: Value) -> Value {
+pub fn volume(name: &str, class: &str, policy: &str, source: &Value) -> Value {
     let mut volume = json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
         "spec": {
@@ -149,7 +149,7 @@ pub fn local_volume(name: &str, class: &str, node: &str) -> Value {
             {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]},
         ]}]}},
     });
-    volume(name, class, "Retain", source)
+    volume(name, class, "Retain", &source)
 }
 
 /// A claim for so much.

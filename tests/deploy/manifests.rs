@@ -116,7 +116,9 @@ fn permissions_are_for_the_one_who_runs_and_for_nothing_of_worth() {
         let objects = objects(&text(file));
         let roles: Vec<_> = of_kind(&objects, "ClusterRole").chain(of_kind(&objects, "Role")).collect();
         assert!(!roles.is_empty(), "{file}");
-        roles.iter().for_each(|role| check_role(role));
+        for role in &roles {
+            check_role(role);
+        }
         let deployment = of_kind(&objects, "Deployment").next().expect("a Deployment");
         let account = at(deployment, "/spec/template/spec/serviceAccountName");
         let accounts: Vec<_> = of_kind(&objects, "ServiceAccount").map(name).collect();
@@ -173,7 +175,9 @@ fn without_transport(mut configuration: Value) -> Value {
     root.remove("leaderElection");
     root["profiles"][0]["schedulerName"] = Value::Null;
     let extender = root["extenders"][0].as_object_mut().expect("an extender");
-    ["urlPrefix", "enableHTTPS", "tlsConfig"].map(|field| extender.remove(field));
+    for field in ["urlPrefix", "enableHTTPS", "tlsConfig"] {
+        extender.remove(field);
+    }
     configuration
 }
 
@@ -191,6 +195,6 @@ fn both_ways_to_run_the_extender_have_one_configuration() {
     assert!(told(deployment)[0].1.contains(&listen.as_str()), "{listen}");
     // The lease is one that its role is about.
     let role = of_kind(&objects, "Role").next().expect("a Role");
-    assert_eq!(at(role, "/rules/1/resourceNames/0"), &inside["leaderElection"]["resourceName"]);
+    assert_eq!(at(role, "/rules/0/resourceNames/0"), &inside["leaderElection"]["resourceName"]);
     assert_eq!(at(role, "/metadata/namespace"), &inside["leaderElection"]["resourceNamespace"]);
 }

@@ -84,7 +84,7 @@ automountServiceAccountToken: false
 {{- end }}
 {{- end -}}
 
-{{- /* Who has a role: {component, kind, name, of}. A binding is called as its role. */}}
+{{- /* Who has a role. */}}
 {{- define "pvbind.subject" -}}
 subjects:
 - kind: ServiceAccount
@@ -103,10 +103,12 @@ metadata:
   labels:
     {{- include "pvbind.labels" . | nindent 4 }}
 rules:
+{{- if .creates }}
 # What is not there yet has no name that a rule could be about.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]
+{{- end }}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   resourceNames: [{{ .lease }}]
