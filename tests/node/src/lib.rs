@@ -200,16 +200,16 @@ impl Node {
         self.try_shell(script).unwrap_or_else(|said| panic!("{script}: {said}"))
     }
 
-    /// Ends a program of the node with a signal; it is started again. See `start.sh` for their names.
+    /// Ends a program of the node with a signal; returns when it is started again.
     pub fn signal(&self, program: &str, signal: &str) {
-        let script = format!(
-            "pid=$(cat /run/{program}.pid); kill -{signal} $pid
-            for _ in $(seq 600); do
-                now=$(cat /run/{program}.pid); [ \"$now\" = $pid ] || exit 0; sleep 0.1
+        let _said = self.shell(&format!(
+            "find() {{ pgrep -xo {program} || echo none; }}
+            pid=$(find); kill -{signal} $pid || exit 1
+            for _ in $(seq 1200); do
+                case $(find) in none | $pid) sleep 0.1 ;; *) exit 0 ;; esac
             done
             echo '{program} is not started again'; exit 1"
-        );
-        let _said = self.shell(&script);
+        ));
     }
 
     /// Waits until the API server and the node are.
