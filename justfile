@@ -75,6 +75,28 @@ deny:
 mutants *args:
     cargo mutants {{args}}
 
+# Builds the program as one static file, and an image of it as an OCI archive, without Docker; x86_64 or aarch64 (see deploy/image/build.sh for what it needs).
+image arch=arch():
+    deploy/image/build.sh {{arch}}
+    . "${CARGO_TARGET_DIR:-./target}/image/{{arch}}/built" && PVBIND_IMAGE="$ARCHIVE" cargo test --test deploy image::
+
+# The same image by Docker, of the program that `just image` has built.
+image-docker arch=arch():
+    deploy/image/docker.sh {{arch}}
+
+# Builds the image twice, in two folders, and compares (an opt-in test: it takes as long as two builds).
+image-twice arch=arch():
+    deploy/image/twice.sh {{arch}}
+
+# Renders the plain manifests from the chart (needs helm: on the path, named by HELM, or built by `just control-plane helm`).
+manifests:
+    deploy/render.sh
+
+# Runs each component on a real API server under exactly the permissions that are shipped (needs KUBEBUILDER_ASSETS).
+permissions:
+    cargo test --test deploy permissions:: -- --nocapture
+
 # Builds etcd and Kubernetes' programs, or those that are named, from their Go modules into a cache; prints the folder for KUBEBUILDER_ASSETS.
 control-plane *names:
     @tests/control-plane/build.sh {{names}}
+
