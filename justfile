@@ -56,6 +56,7 @@ bench-scheduler *args:
 
 # Plays the end-to-end scenarios on a real control plane of this machine, which is built if `KUBEBUILDER_ASSETS` names none.
 e2e *filter:
+    tests/control-plane/build.sh provisioner
     KUBEBUILDER_ASSETS="${KUBEBUILDER_ASSETS:-$(tests/control-plane/build.sh)}" PVBIND_E2E_TARGET=control-plane cargo test --test e2e -- {{filter}}
 
 # The same on the bundled API server.
@@ -95,7 +96,7 @@ manifests:
 permissions:
     cargo test --test deploy permissions:: -- --nocapture
 
-# Builds etcd and Kubernetes' programs from their Go modules, into a cache; prints the folder for KUBEBUILDER_ASSETS.
+# Builds etcd and Kubernetes' programs, or those that are named, from their Go modules into a cache; prints the folder for KUBEBUILDER_ASSETS.
 control-plane *names:
     @tests/control-plane/build.sh {{names}}
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use futures::future::LocalBoxFuture;
 
-use crate::scenarios::{faults, statics};
+use crate::scenarios::{classes, delayed, dynamic, faults, migration, prebound, reclaim, statics};
 use crate::stage::Stage;
 use crate::target::{Program, Row};
 use crate::{fake, kubeconfig, node, real};
@@ -48,6 +48,8 @@ impl Scenario {
 }
 
 const NO_ETCD: &str = "the bundled API server keeps its objects in memory";
+const NO_SCHEDULER: &str = "kube-scheduler needs a real API server";
+const NO_CONFIGURATION: &str = "kube-scheduler's configuration is the cluster's";
 const NOT_OURS: &str = "the cluster may be somebody's; nothing of it is broken on purpose";
 
 /// All scenarios.
@@ -59,6 +61,102 @@ pub const SCENARIOS: &[Scenario] = &[
         needs: &[],
         not_on: &[],
         run: |stage| Box::pin(statics::volumes_that_fit(stage)),
+    },
+    Scenario {
+        name: "pre-bound",
+        shows: "claims and volumes that name each other, from either side or both, get each other; nobody else gets what is reserved",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(prebound::from_either_side(stage)),
+    },
+    Scenario {
+        name: "default-class",
+        shows: "a claim without a class gets the default one when it is created, or when the class comes",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(classes::default_class(stage)),
+    },
+    Scenario {
+        name: "migration",
+        shows: "in-tree EBS and PD volumes, classes and claims are handed to the CSI drivers that have taken over",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(migration::to_csi(stage)),
+    },
+    Scenario {
+        name: "retain",
+        shows: "a volume that is kept is nobody's until an administrator says so",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(reclaim::retain(stage)),
+    },
+    Scenario {
+        name: "delete-host-path",
+        shows: "directories are made, and go with their volumes; what is outside of reach is left",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(reclaim::delete_host_path(stage)),
+    },
+    Scenario {
+        name: "recycle",
+        shows: "a volume is scrubbed by a pod and free again; where no kubelet runs the pod, the scenario says that it ended well",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(reclaim::recycle(stage)),
+    },
+    Scenario {
+        name: "dynamic",
+        shows: "a provisioner on sig-storage-lib makes a volume at once, and deletes it and its storage with the claim",
+        sharing: Sharing::Shared,
+        needs: &[Program::Provisioner],
+        not_on: &[],
+        run: |stage| Box::pin(dynamic::at_once(stage)),
+    },
+    Scenario {
+        name: "dynamic-delayed",
+        shows: "the same for a pod that `pvbind scheduler` places: the volume is made for its node",
+        sharing: Sharing::Shared,
+        needs: &[Program::Provisioner, Program::Scheduler],
+        not_on: &[],
+        run: |stage| Box::pin(dynamic::for_a_pod(stage)),
+    },
+    Scenario {
+        name: "delayed",
+        shows: "pods go where their volumes are, placed by `pvbind scheduler`; claims wait for their pods",
+        sharing: Sharing::Shared,
+        needs: &[Program::Scheduler],
+        not_on: &[],
+        run: |stage| Box::pin(delayed::with(stage, "pvbind")),
+    },
+    Scenario {
+        name: "delayed-kube-scheduler",
+        shows: "the same, placed by kube-scheduler with its own volume binder",
+        sharing: Sharing::Shared,
+        needs: &[Program::KubeScheduler],
+        not_on: &[("fake", NO_SCHEDULER)],
+        run: |stage| Box::pin(delayed::with(stage, "default-scheduler")),
+    },
+    Scenario {
+        name: "extender",
+        shows: "the same, placed by kube-scheduler with `pvbind extender`, as they are shipped",
+        sharing: Sharing::Shared,
+        needs: &[Program::Extender],
+        not_on: &[("fake", NO_SCHEDULER), ("kubeconfig", NO_CONFIGURATION)],
+        run: |stage| Box::pin(delayed::with(stage, "extended")),
+    },
+    Scenario {
+        name: "scheduler-restart",
+        shows: "60 pods are placed where their volumes are while `pvbind scheduler` is killed twice and once asked to end",
+        sharing: Sharing::Alone,
+        needs: &[Program::Scheduler],
+        not_on: &[],
+        run: |stage| Box::pin(delayed::scheduler_restarts(stage)),
     },
     Scenario {
         name: "controller-restart",

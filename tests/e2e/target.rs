@@ -59,6 +59,11 @@ pub trait Target: Send + Sync {
     /// Where pods can go.
     fn nodes(&self) -> Nodes;
 
+    /// Whether programs see the files of this machine.
+    fn shares_files(&self) -> bool {
+        true
+    }
+
     /// Starts the program unless it runs; it is ready when this returns.
     fn ensure(&self, program: Program);
 
