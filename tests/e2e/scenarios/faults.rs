@@ -1,6 +1,7 @@
 //! Binding while something breaks: each time with claims that are bound already, claims that are being bound, and claims that
 //! are yet to come.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::objects::{claim, text, volume};
@@ -10,11 +11,11 @@ use crate::target::{Fault, How, Program};
 /// How long all claims may take, with everything that breaks.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Makes so many pairs, of which any two fit each other, half of the claims before their volumes.
-async fn make_pairs(stage: &Stage, count: usize) {
+/// Makes pairs of these numbers, of which any two fit each other, half of the claims before their volumes.
+async fn make_pairs(stage: &Stage, numbers: Range<usize>) {
     let class = stage.prefix();
     let mut objects = Vec::new();
-    for number in 0..count {
+    for number in numbers {
         let pair = [
             claim(&format!("c{number}"), class, &serde_json::json!({})),
             volume(&stage.named(&format!("v{number}")), class, &serde_json::json!({})),
@@ -44,7 +45,7 @@ async fn meanwhile<D: Copy>(stage: &Stage, count: usize, deeds: &[(usize, D)], p
             perform(*deed).await;
         }
     };
-    tokio::join!(make_pairs(stage, count), breaking);
+    tokio::join!(make_pairs(stage, 0..count), breaking);
     stage.all_bound(PATIENCE).await;
 }
 
@@ -74,4 +75,18 @@ pub async fn controller_restarts(stage: &Stage) {
         stage.ensure(Program::Controller).await;
     };
     meanwhile(stage, 300, &ends, restart).await;
+}
+
+/// The controller that leads is killed and, later, asked to end, and the one that stood by goes on.
+pub async fn leaders_change(stage: &Stage) {
+    let faults = [(50, Fault::ReplaceLeader(How::Kill)), (150, Fault::ReplaceLeader(How::Terminate))];
+    meanwhile(stage, 300, &faults, async |fault| stage.fault(fault).await).await;
+}
+
+/// The release is upgraded and rolled back, each time while claims come.
+pub async fn upgraded_and_back(stage: &Stage) {
+    for (fault, numbers) in [(Fault::Upgrade, 0..150), (Fault::RollBack, 150..300)] {
+        tokio::join!(make_pairs(stage, numbers), stage.fault(fault));
+        stage.all_bound(PATIENCE).await;
+    }
 }
