@@ -8,6 +8,7 @@ use futures::stream::{FuturesUnordered, Stream, StreamExt};
 use kube::Client;
 use tokio::time::Instant;
 
+use super::clock::Clock;
 use super::decider::{Counts, Decider, Job, Roles};
 use super::error::Error;
 use super::events::{self, EventSink};
@@ -40,6 +41,8 @@ pub struct Options {
     pub drain: Duration,
     /// Where operators see what is done.
     pub metrics: Metrics,
+    /// What time it is.
+    pub clock: Clock,
 }
 
 impl Options {
@@ -54,6 +57,7 @@ impl Options {
             event_queue: events::QUEUE,
             drain: Duration::from_secs(10),
             metrics: Metrics::off(),
+            clock: Clock::machine(),
         }
     }
 }
@@ -147,7 +151,7 @@ async fn decide_and_perform(
     let mut decider = Decider::new(options.settings, options.roles).with_metrics(metrics.clone());
     let mut jobs = FuturesUnordered::new();
     let mut stats = Stats::default();
-    let executor = Executor { client, events: sink.clone(), plugins: options.plugins };
+    let executor = Executor { client, events: sink.clone(), plugins: options.plugins, clock: options.clock };
     let perform = |job: Job| {
         let (executor, metrics) = (executor.clone(), metrics.clone());
         async move {
