@@ -8,11 +8,11 @@ use futures::future::LocalBoxFuture;
 use crate::scenarios::{classes, delayed, dynamic, faults, migration, prebound, reclaim, statics};
 use crate::stage::Stage;
 use crate::target::{Program, Row};
-use crate::{fake, kubeconfig, real};
+use crate::{fake, kubeconfig, node, real};
 
 /// The targets, in the order of the table.
 pub fn targets() -> Vec<Row> {
-    vec![fake::ROW, real::ROW, kubeconfig::ROW]
+    vec![fake::ROW, real::ROW, node::ROW, kubeconfig::ROW]
 }
 
 /// Whom a scenario can be beside.
