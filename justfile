@@ -67,6 +67,18 @@ e2e-fake *filter:
 e2e-kubeconfig file *filter:
     PVBIND_E2E_KUBECONFIG={{absolute_path(file)}} PVBIND_E2E_TARGET=kubeconfig cargo test --test e2e -- {{filter}}
 
+# Plays them on a real node in a container, where the chart is applied: starts Docker if it has to, builds what is missing (see tests/node/run.sh).
+e2e-docker *filter:
+    tests/node/run.sh {{filter}}
+
+# The same on a node of kind, where its image can be pulled (`PVBIND_KIND_IMAGE` names another).
+e2e-kind *filter:
+    tests/node/run.sh --kind {{filter}}
+
+# Builds the image of a real node with its control plane, and prints its name; starts Docker if it has to.
+node-image:
+    @tests/node/docker.sh && tests/node/build.sh
+
 # Licences, sources and duplicates of the dependencies, and advisories about them (needs cargo-deny).
 deny:
     cargo deny check

@@ -31,7 +31,12 @@ pub struct Cluster {
     runtime: Runtime,
     helm: PathBuf,
     folder: TempDir,
+    /// Of our image.
+    tag: String,
 }
+
+/// What of the chart runs.
+const COMPONENTS: [&str; 3] = ["controller", "scheduler", "extender"];
 
 /// What the chart is told. `tag` is the image's, and the rest is what makes the programs fit for the scenarios.
 fn values(tag: &str, kube_scheduler: &str) -> Value {
@@ -50,7 +55,7 @@ fn values(tag: &str, kube_scheduler: &str) -> Value {
     json!({
         "image": {"tag": tag},
         "controller": {
-            "replicas": 2, "leaderElection": {"enabled": true},
+            "replicas": replicas("controller"), "leaderElection": {"enabled": false},
             "hostPathProvisioner": true, "recycler": {"hostPath": {"template": scrubber}},
         },
         "scheduler": {"enabled": true},
@@ -84,7 +89,10 @@ impl Cluster {
         std::fs::write(folder.path().join("kubeconfig"), node.kubeconfig()).expect("it is written");
         let values = values(tag, kube_scheduler).to_string();
         std::fs::write(folder.path().join("values.yaml"), values).expect("it is written");
-        let cluster = Cluster { client, node, runtime, helm, folder };
+        let cluster = Cluster { client, node, runtime, helm, folder, tag: tag.to_owned() };
+        // What the release will be upgraded to.
+        let image = "docker.io/library/pvbind";
+        let _said = cluster.node.shell(&format!("ctr -n k8s.io images tag {image}:{tag} {image}:next"));
         cluster.install(&[]);
         cluster
     }
@@ -160,6 +168,52 @@ impl Cluster {
         });
     }
 
+    /// Who leads, if anybody does.
+    fn leader(&self) -> Option<String> {
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{RELEASE}/leases/{RELEASE}-controller");
+        let lease = self.send("GET", &path, &Value::Null).ok()?;
+        Some(text(&lease, "/spec/holderIdentity").to_owned()).filter(|holder| !holder.is_empty())
+    }
+
+    fn replace_leader(&self, how: How) {
+        let leader = self.leader().expect("somebody leads");
+        let pods = self.pods("controller").expect("pods can be listed");
+        let pod = pods.iter().map(name).find(|pod| leader.starts_with(*pod));
+        let pod = pod.unwrap_or_else(|| panic!("no pod is called as the leader, {leader}"));
+        match how {
+            How::Kill => {
+                let _said = self.node.shell(&format!(
+                    "for process in $(pgrep -f '^/pvbind controller'); do
+                        [ \"$(nsenter -t $process -u hostname)\" != {pod} ] || exec kill -KILL $process
+                    done; exit 1"
+                ));
+            }
+            How::Terminate => {
+                let path = format!("/api/v1/namespaces/{RELEASE}/pods/{pod}");
+                self.send("DELETE", &path, &Value::Null).expect("it is deleted");
+            }
+        }
+        self.wait("another one leads", || match self.leader() {
+            Some(now) if now != leader => Ok(()),
+            other => Err(format!("{other:?} does, after {leader}")),
+        });
+    }
+
+    /// Upgrades, or rolls back where nothing is said, and waits until that is carried out.
+    fn upgrade(&self, values: &[&str], tag: &str) {
+        if values.is_empty() {
+            self.helm(&["rollback", RELEASE]);
+        } else {
+            self.install(values);
+        }
+        for component in COMPONENTS {
+            self.rolled_out(component);
+            let pods = self.pods(component).expect("pods can be listed");
+            let of_tag = |pod: &&Value| text(pod, "/spec/containers/0/image").ends_with(tag);
+            assert!(pods.iter().any(|pod| of_tag(&pod)), "{component} is not of {tag}: {pods:?}");
+        }
+    }
+
     fn provisioner(&self, script: &str) {
         let _said = self.node.shell(&format!(
             "pid=$(cat /run/provisioner.pid 2>/dev/null || echo none); runs() {{ [ -e /proc/$pid ]; }}\n{script}"
@@ -169,7 +223,7 @@ impl Cluster {
 
 /// How many replicas the chart's components have.
 fn replicas(component: &str) -> u32 {
-    if component == "controller" { 2 } else { 1 }
+    if component == "controller" { 1 } else { 1 }
 }
 
 impl Target for Cluster {
@@ -179,6 +233,10 @@ impl Target for Cluster {
 
     fn nodes(&self) -> Nodes {
         Nodes::Real
+    }
+
+    fn shares_files(&self) -> bool {
+        false
     }
 
     fn ensure(&self, program: Program) {
@@ -243,13 +301,16 @@ impl Target for Cluster {
                 assert!(!cut.is_empty(), "nobody was connected");
                 return;
             }
+            Fault::ReplaceLeader(how) => return self.replace_leader(how),
+            Fault::Upgrade => return self.upgrade(&["--set", "image.tag=next"], "next"),
+            Fault::RollBack => return self.upgrade(&[], &self.tag),
         }
         self.node.wait_until_ready();
     }
 
     fn said(&self) -> String {
         let mut said = self.node.said();
-        for component in ["controller", "scheduler", "extender"] {
+        for component in COMPONENTS {
             for pod in self.pods(component).unwrap_or_default() {
                 let path = format!("/api/v1/namespaces/{RELEASE}/pods/{}/log?tailLines=25", name(&pod));
                 let log = self.page(&path).unwrap_or_else(|error| error.to_string());

@@ -8,6 +8,7 @@ mod available;
 mod cluster;
 mod fake;
 mod invariants;
+mod kind;
 mod kubeconfig;
 mod matrix;
 mod node;

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use futures::future::LocalBoxFuture;
 
-use crate::scenarios::{classes, delayed, dynamic, faults, migration, prebound, reclaim, statics};
+use crate::scenarios::{classes, delayed, dynamic, faults, migration, pods, prebound, reclaim, statics};
 use crate::stage::Stage;
 use crate::target::{Program, Row};
-use crate::{fake, kubeconfig, node, real};
+use crate::{fake, kind, kubeconfig, node, real};
 
 /// The targets, in the order of the table.
 pub fn targets() -> Vec<Row> {
-    vec![fake::ROW, real::ROW, node::ROW, kubeconfig::ROW]
+    vec![fake::ROW, real::ROW, node::ROW, kind::ROW, kubeconfig::ROW]
 }
 
 /// Whom a scenario can be beside.
@@ -51,6 +51,18 @@ const NO_ETCD: &str = "the bundled API server keeps its objects in memory";
 const NO_SCHEDULER: &str = "kube-scheduler needs a real API server";
 const NO_CONFIGURATION: &str = "kube-scheduler's configuration is the cluster's";
 const NOT_OURS: &str = "the cluster may be somebody's; nothing of it is broken on purpose";
+
+/// Who runs no pods.
+const NO_PODS: &[(&str, &str)] = &[
+    ("fake", NO_KUBELET),
+    ("control-plane", NO_KUBELET),
+    ("kubeconfig", "the cluster's nodes need not have the image of these pods"),
+];
+/// Where our programs are processes of this machine.
+const NO_RELEASE: &[(&str, &str)] =
+    &[("fake", NO_DEPLOYMENT), ("control-plane", NO_DEPLOYMENT), ("kubeconfig", NO_DEPLOYMENT)];
+const NO_DEPLOYMENT: &str = "our programs run as processes beside it, one of each";
+const NO_KUBELET: &str = "no kubelet runs pods";
 
 /// All scenarios.
 pub const SCENARIOS: &[Scenario] = &[
@@ -151,6 +163,46 @@ pub const SCENARIOS: &[Scenario] = &[
         run: |stage| Box::pin(delayed::with(stage, "extended")),
     },
     Scenario {
+        name: "pods-rescheduled",
+        shows: "pods of a StatefulSet write to their volumes, and find it there after they were deleted and made again",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: NO_PODS,
+        run: |stage| Box::pin(pods::rescheduled(stage)),
+    },
+    Scenario {
+        name: "pods-made",
+        shows: "a directory that the controller made keeps what a pod wrote for the next one, and is removed from the node with its claim",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: NO_PODS,
+        run: |stage| Box::pin(pods::made_and_deleted(stage)),
+    },
+    Scenario {
+        name: "pods-scrubbed",
+        shows: "what a pod wrote to a volume that is recycled is not there for who has it next",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: NO_PODS,
+        run: |stage| Box::pin(pods::scrubbed(stage)),
+    },
+    Scenario {
+        name: "pods-kept",
+        shows: "what a pod wrote to a volume that is kept is there for whoever an administrator gives it to",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: NO_PODS,
+        run: |stage| Box::pin(pods::kept(stage)),
+    },
+    Scenario {
+        name: "pods-delayed",
+        shows: "pods that kube-scheduler, `pvbind scheduler` and the extender place write to the local volumes that were bound for them",
+        sharing: Sharing::Shared,
+        needs: &[Program::Scheduler, Program::Extender],
+        not_on: NO_PODS,
+        run: |stage| Box::pin(pods::delayed(stage)),
+    },
+    Scenario {
         name: "scheduler-restart",
         shows: "60 pods are placed where their volumes are while `pvbind scheduler` is killed twice and once asked to end",
         sharing: Sharing::Alone,
@@ -189,6 +241,22 @@ pub const SCENARIOS: &[Scenario] = &[
         needs: &[],
         not_on: &[("fake", NO_ETCD), ("kubeconfig", NOT_OURS)],
         run: |stage| Box::pin(faults::etcd_restarts(stage)),
+    },
+    Scenario {
+        name: "leader-failover",
+        shows: "300 claims are bound while the pod that leads is killed and, later, deleted",
+        sharing: Sharing::Alone,
+        needs: &[],
+        not_on: NO_RELEASE,
+        run: |stage| Box::pin(faults::leaders_change(stage)),
+    },
+    Scenario {
+        name: "upgrade",
+        shows: "300 claims are bound while the release is upgraded by `helm upgrade` and goes back by `helm rollback`",
+        sharing: Sharing::Alone,
+        needs: &[Program::Scheduler, Program::Extender],
+        not_on: NO_RELEASE,
+        run: |stage| Box::pin(faults::upgraded_and_back(stage)),
     },
 ];
 

@@ -7,7 +7,7 @@ use ::node::{Brought, Node};
 
 use crate::available;
 use crate::cluster::Cluster;
-use crate::target::{Program, Row};
+use crate::target::Row;
 
 /// The image of the node: what `tests/node/build.sh` prints.
 const NODE_IMAGE: &str = "PVBIND_NODE_IMAGE";
@@ -47,7 +47,7 @@ pub fn helm() -> Result<PathBuf, String> {
         .ok_or_else(|| "there is no helm; `just control-plane helm` builds one, with Go".to_owned())
 }
 
-/// The archives's tag is the program's version.
+/// The archive's tag is the program's version.
 pub const TAG: &str = env!("CARGO_PKG_VERSION");
 
 fn open() -> Cluster {

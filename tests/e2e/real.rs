@@ -159,6 +159,9 @@ impl Target for Real {
                 self.runtime.block_on(plane.wait_until_ready());
             }
             Fault::CutWatches => self.proxy.cut(),
+            Fault::ReplaceLeader(_) | Fault::Upgrade | Fault::RollBack => {
+                panic!("one process runs: {fault:?}")
+            }
         }
     }
 

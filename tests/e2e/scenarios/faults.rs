@@ -13,7 +13,7 @@ use crate::target::{Fault, How, Program};
 /// How long all claims may take, with everything that breaks.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Makes pairs, of which any two fit each other, half of the claims before their volumes.
+/// Makes pairs of these numbers, of which any two fit each other, half of the claims before their volumes.
 async fn make_pairs(stage: &Stage, numbers: Range<usize>) {
     let class = stage.prefix();
     let mut objects = Vec::new();
@@ -90,4 +90,18 @@ pub async fn controller_restarts(stage: &Stage) {
         stage.ensure(Program::Controller).await;
     };
     pairs_meanwhile(stage, 100, &[How::Kill, How::Terminate, How::Kill], restart).await;
+}
+
+/// The controller that leads is killed and, later, asked to end, and the one that stood by goes on.
+pub async fn leaders_change(stage: &Stage) {
+    let faults = [Fault::ReplaceLeader(How::Kill), Fault::ReplaceLeader(How::Terminate)];
+    pairs_meanwhile(stage, 150, &faults, async |fault| stage.fault(fault).await).await;
+}
+
+/// The release is upgraded and rolled back, each time while claims come.
+pub async fn upgraded_and_back(stage: &Stage) {
+    for (fault, numbers) in [(Fault::Upgrade, 0..150), (Fault::RollBack, 150..300)] {
+        tokio::join!(make_pairs(stage, numbers), stage.fault(fault));
+        stage.all_bound(PATIENCE).await;
+    }
 }

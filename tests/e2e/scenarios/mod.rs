@@ -5,6 +5,7 @@ pub mod delayed;
 pub mod dynamic;
 pub mod faults;
 pub mod migration;
+pub mod pods;
 pub mod prebound;
 pub mod reclaim;
 pub mod statics;

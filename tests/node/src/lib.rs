@@ -6,6 +6,8 @@
 #![expect(clippy::expect_used, reason = "the crate is for tests, and says so once")]
 #![expect(clippy::print_stderr, reason = "it tells whoever reads a failed test what programs said")]
 
+mod kind;
+
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -67,6 +69,8 @@ const CAPABILITIES: &[&str] = &[
     "WAKE_ALARM",
 ];
 
+type Container = ContainerAsync<GenericImage>;
+
 /// How much a container is trusted with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
@@ -107,7 +111,7 @@ pub struct Brought<'a> {
 /// See the crate's documentation.
 pub struct Node {
     // It goes while the runtime still runs.
-    container: Option<ContainerAsync<GenericImage>>,
+    container: Option<Container>,
     runtime: Runtime,
     kubeconfig: Kubeconfig,
     config: Config,
@@ -148,17 +152,21 @@ fn request(image: &str, brought: &[Brought<'_>], trust: Trust) -> ContainerReque
 }
 
 impl Node {
-    /// Starts a node of an image, with files that are brought along, and waits until it is ready.
+    /// Starts a node of an image that `build.sh` made, with files that are brought along, and waits until it is ready.
     ///
     /// An image that is brought to `/images/NAME.tar` is there for pods.
     #[must_use]
     pub fn start(image: &str, brought: &[Brought<'_>]) -> Self {
+        Node::of(image, async || request(image, brought, Trust::here()).start().await)
+    }
+
+    /// A node in a container, once that is there.
+    fn of(image: &str, start: impl AsyncFnOnce() -> testcontainers::core::error::Result<Container>) -> Self {
         let begin = Instant::now();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let (container, kubeconfig, config) = runtime.block_on(async {
-            let container = request(image, brought, Trust::here()).start().await;
-            let container = container.unwrap_or_else(|error| panic!("no node of {image}: {error}"));
+            let container = start().await.unwrap_or_else(|error| panic!("no node of {image}: {error}"));
             let kubeconfig = kubeconfig(&container).await;
             let options = KubeConfigOptions::default();
             let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await;
@@ -182,7 +190,7 @@ impl Node {
         serde_json::to_string(&self.kubeconfig).expect("a kubeconfig is JSON as well")
     }
 
-    fn container(&self) -> &ContainerAsync<GenericImage> {
+    fn container(&self) -> &Container {
         self.container.as_ref().expect("it is there until the node goes")
     }
 
@@ -239,7 +247,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         // The kubelet first, or it starts what is ended; then what pods leave in the control groups of the machine.
-        let script = "touch /run/hold/kubelet; kill -KILL $(cat /run/kubelet.pid)
+        let script = "mkdir -p /run/hold; touch /run/hold/kubelet; systemctl stop kubelet || pkill -KILL -x kubelet
             ctr -n k8s.io tasks ls -q | xargs -r -n 1 ctr -n k8s.io tasks kill -s KILL
             for _ in $(seq 50); do [ -n \"$(ctr -n k8s.io tasks ls | grep RUNNING)\" ] || break; sleep 0.1; done
             ctr -n k8s.io tasks ls -q | xargs -r -n 1 ctr -n k8s.io tasks delete --force; true";
@@ -255,7 +263,7 @@ impl Drop for Node {
 }
 
 /// The administrator's kubeconfig, with the way in from here.
-async fn kubeconfig(container: &ContainerAsync<GenericImage>) -> Kubeconfig {
+async fn kubeconfig(container: &Container) -> Kubeconfig {
     let text = shell(container, "cat /etc/kubernetes/admin.conf").await.expect("start.sh has written it");
     let mut config = Kubeconfig::from_yaml(&text).expect("a kubeconfig");
     let host = container.get_host().await.expect("Docker says where containers are");
@@ -268,7 +276,7 @@ async fn kubeconfig(container: &ContainerAsync<GenericImage>) -> Kubeconfig {
     config
 }
 
-async fn shell(container: &ContainerAsync<GenericImage>, script: &str) -> Result<String, String> {
+async fn shell(container: &Container, script: &str) -> Result<String, String> {
     let script = format!("exec 2>&1\n{script}");
     let command = ExecCommand::new(["bash", "-c", &script]);
     let mut run = container.exec(command).await.map_err(|error| error.to_string())?;
