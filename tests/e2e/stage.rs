@@ -258,17 +258,16 @@ impl Stage {
     }
 
     /// Waits until somebody is told something: of the scenario's objects, by an event for this reason.
-    pub async fn told(&self, of: &str, reason: &str) -> String {
+    pub async fn told(&self, of: &str, reason: &str, part: &str) {
         let check = async || {
             let events = self.list("Event").await;
-            let event = events
-                .iter()
-                .find(|event| text(event, "/involvedObject/name") == of && text(event, "/reason") == reason);
-            event
-                .map(|event| text(event, "/message").to_owned())
-                .ok_or_else(|| format!("{} events, none of it", events.len()))
+            let about = events.iter().filter(|event| {
+                text(event, "/involvedObject/name") == of && text(event, "/reason") == reason
+            });
+            let told: Vec<_> = about.map(|event| text(event, "/message")).collect();
+            if told.iter().any(|told| told.contains(part)) { Ok(()) } else { Err(format!("{told:?}")) }
         };
-        self.until(&format!("{of} is told of {reason}"), check).await
+        self.until(&format!("{of} is told of {reason} with {part:?}"), check).await;
     }
 
     /// Waits until a pod has a place, and says where.

@@ -43,7 +43,7 @@ pub async fn with(stage: &Stage, scheduler: &str) {
         stage.create(&volume).await;
     }
     stage.create(&claim("unused", stage.prefix(), &json!({}))).await;
-    stage.told("unused", "WaitForFirstConsumer").await;
+    stage.told("unused", "WaitForFirstConsumer", "").await;
 
     ask(stage, scheduler, "one", &["5Gi"]).await;
     assert_eq!(&stage.placed("one").await, here);
@@ -58,8 +58,7 @@ pub async fn with(stage: &Stage, scheduler: &str) {
     }
 
     ask(stage, scheduler, "huge", &["500Gi"]).await;
-    let why = stage.told("huge", "FailedScheduling").await;
-    assert!(why.contains("didn't find available persistent volumes to bind"), "{why}");
+    stage.told("huge", "FailedScheduling", "didn't find available persistent volumes to bind").await;
     stage.create(&on(stage, "huge", there, "500Gi")).await;
     assert_eq!(&stage.placed("huge").await, there, "what was missing is there");
     stage.bound("huge-0").await;
