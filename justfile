@@ -61,3 +61,7 @@ deny:
 # Changes the decisions, one at a time, and asks the tests to notice (needs cargo-mutants; hours). For example: just mutants -f src/decide/matching.rs
 mutants *args:
     cargo mutants {{args}}
+
+# Takes turns on a lease with a candidate of client-go (needs Go, and its module proxy or cache).
+client-go:
+    PVBIND_CLIENT_GO=1 cargo test --test lease client_go:: -- --nocapture

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::decider::Job;
 use super::error::Error;
 use super::events::EventSink;
+use super::lease::Lead;
 use super::metrics::Sent;
 use super::plugin::{ATTEMPTS, PAUSE, Plugins};
 use crate::cluster::{Key, Kind, Object};
@@ -51,15 +52,18 @@ pub struct Executor {
     pub events: EventSink,
     /// The in-tree plugins.
     pub plugins: Plugins,
+    /// Whether anything may be touched.
+    pub lead: Lead,
 }
 
 /// Performs a job.
 pub async fn perform(executor: &Executor, mut job: Job) -> Outcome {
-    let Executor { client, events, plugins } = executor;
+    let Executor { client, events, plugins, lead } = executor;
     let mut outcome = Outcome::default();
     for action in std::mem::take(&mut job.actions) {
         let done = match action {
             Action::Write(write) => perform_write(client, &job, &write, &mut outcome).await,
+            Action::Ask(_) if !lead.holds() => Err(Error::NotLeading { key: job.key.clone() }),
             Action::Ask(call) => {
                 let answer = plugins.call(&call).await;
                 outcome.answer = Some((call, answer));

@@ -291,6 +291,20 @@ impl Metrics {
         }
     }
 
+    /// This process leads, or does not.
+    pub fn leads(&self, lease: &str, leads: bool) {
+        if let Some(inner) = &self.0 {
+            inner.families.leads.with_label_values(&[lease]).set(i64::from(leads));
+        }
+    }
+
+    /// A renewal had to look at the lease first.
+    pub fn leads_slowly(&self, lease: &str) {
+        if let Some(inner) = &self.0 {
+            inner.families.leads_slowly.with_label_values(&[lease]).inc();
+        }
+    }
+
     /// Every kind has been listed: decisions are made from now on.
     pub fn all_listed(&self) {
         if let Some(inner) = &self.0 {
