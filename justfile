@@ -54,6 +54,18 @@ bench *args:
 bench-scheduler *args:
     cargo bench --bench scheduler -- {{args}}
 
+# Plays the end-to-end scenarios on a real control plane of this machine, which is built if `KUBEBUILDER_ASSETS` names none.
+e2e *filter:
+    KUBEBUILDER_ASSETS="${KUBEBUILDER_ASSETS:-$(tests/control-plane/build.sh)}" PVBIND_E2E_TARGET=control-plane cargo test --test e2e -- {{filter}}
+
+# The same on the bundled API server.
+e2e-fake *filter:
+    PVBIND_E2E_TARGET=fake cargo test --test e2e -- {{filter}}
+
+# The same on the cluster that a kubeconfig leads to; its own PersistentVolume controller has to be off.
+e2e-kubeconfig file *filter:
+    PVBIND_E2E_KUBECONFIG={{absolute_path(file)}} PVBIND_E2E_TARGET=kubeconfig cargo test --test e2e -- {{filter}}
+
 # Licences, sources and duplicates of the dependencies, and advisories about them (needs cargo-deny).
 deny:
     cargo deny check
@@ -65,3 +77,29 @@ mutants *args:
 # Takes turns on a lease with a candidate of client-go (needs Go, and its module proxy or cache).
 client-go:
     PVBIND_CLIENT_GO=1 cargo test --test lease client_go:: -- --nocapture
+
+# Builds the program as one static file, and an image of it as an OCI archive, without Docker; x86_64 or aarch64 (see deploy/image/build.sh for what it needs).
+image arch=arch():
+    deploy/image/build.sh {{arch}}
+    . "${CARGO_TARGET_DIR:-./target}/image/{{arch}}/built" && PVBIND_IMAGE="$ARCHIVE" cargo test --test deploy image::
+
+# The same image by Docker, of the program that `just image` has built.
+image-docker arch=arch():
+    deploy/image/docker.sh {{arch}}
+
+# Builds the image twice, in two folders, and compares (an opt-in test: it takes as long as two builds).
+image-twice arch=arch():
+    deploy/image/twice.sh {{arch}}
+
+# Renders the plain manifests from the chart (needs helm: on the path, named by HELM, or built by `just control-plane helm`).
+manifests:
+    deploy/render.sh
+
+# Runs each component on a real API server under exactly the permissions that are shipped (needs KUBEBUILDER_ASSETS).
+permissions:
+    cargo test --test deploy permissions:: -- --nocapture
+
+# Builds etcd and Kubernetes' programs from their Go modules, into a cache; prints the folder for KUBEBUILDER_ASSETS.
+control-plane *names:
+    @tests/control-plane/build.sh {{names}}
+

@@ -11,6 +11,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client};
 use serde_json::json;
 
+use super::clock::Clock;
 use super::decider::Job;
 use super::error::Error;
 use super::events::EventSink;
@@ -54,15 +55,17 @@ pub struct Executor {
     pub plugins: Plugins,
     /// Whether anything may be touched.
     pub lead: Lead,
+    /// What time it is.
+    pub clock: Clock,
 }
 
 /// Performs a job.
 pub async fn perform(executor: &Executor, mut job: Job) -> Outcome {
-    let Executor { client, events, plugins, lead } = executor;
+    let Executor { client, events, plugins, clock, lead } = executor;
     let mut outcome = Outcome::default();
     for action in std::mem::take(&mut job.actions) {
         let done = match action {
-            Action::Write(write) => perform_write(client, &job, &write, &mut outcome).await,
+            Action::Write(write) => perform_write(client, clock, &job, &write, &mut outcome).await,
             Action::Ask(_) if !lead.holds() => Err(Error::NotLeading { key: job.key.clone() }),
             Action::Ask(call) => {
                 let answer = plugins.call(&call).await;
@@ -112,6 +115,7 @@ pub async fn write(client: &Client, before: &Object, write: &Write) -> Result<Op
 
 async fn perform_write(
     client: &Client,
+    clock: &Clock,
     job: &Job,
     write: &Write,
     outcome: &mut Outcome,
@@ -126,7 +130,10 @@ async fn perform_write(
     let created = write.created();
     let before = outcome.answers.get(key).or_else(|| job.objects.get(key)).or(created.as_ref());
     let Some(before) = before else { return Ok(()) };
-    let Some(request) = write.request(before) else { return Ok(()) };
+    let Some(mut request) = write.request(before) else { return Ok(()) };
+    if let Request::Patch { body, .. } = &mut request {
+        clock.stamp(body);
+    }
     let sent = Sent::about(key, before, &request);
     let answer = send(client, key, before, request, write).await;
     outcome.sent.push(sent.answered(&answer));

@@ -5,6 +5,7 @@
 //! key whose object has a job under way waits for it, so the program never conflicts with itself
 //! ([`decider`]). This is the only part that waits, reads a clock or talks to an API server.
 
+pub mod clock;
 pub mod deadlines;
 pub mod decider;
 pub mod error;
@@ -23,6 +24,7 @@ pub mod serve;
 pub mod tls;
 pub mod watch;
 
+pub use clock::Clock;
 pub use decider::{Decider, Job, Roles};
 pub use error::Error;
 pub use execute::Outcome;

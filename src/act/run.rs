@@ -8,6 +8,7 @@ use futures::stream::{FuturesUnordered, Stream, StreamExt};
 use kube::Client;
 use tokio::time::Instant;
 
+use super::clock::Clock;
 use super::decider::{Counts, Decider, Job, Roles};
 use super::error::Error;
 use super::events::{self, EventSink};
@@ -43,6 +44,8 @@ pub struct Options {
     pub metrics: Metrics,
     /// Whether anything may be decided and written; watching goes on meanwhile.
     pub lead: Lead,
+    /// What time it is.
+    pub clock: Clock,
 }
 
 impl Options {
@@ -58,6 +61,7 @@ impl Options {
             drain: Duration::from_secs(10),
             metrics: Metrics::off(),
             lead: Lead::always(),
+            clock: Clock::machine(),
         }
     }
 }
@@ -161,7 +165,7 @@ async fn decide_and_perform(
     let mut decider = Decider::new(options.settings, options.roles).with_metrics(metrics.clone());
     let mut jobs = FuturesUnordered::new();
     let mut stats = Stats::default();
-    let executor = Executor { client, events: sink.clone(), plugins: options.plugins, lead: lead.clone() };
+    let executor = Executor { client, events: sink.clone(), plugins: options.plugins, clock: options.clock, lead: lead.clone() };
     let perform = |job: Job| perform(executor.clone(), metrics.clone(), job);
     tokio::pin!(stop);
     loop {

@@ -85,15 +85,24 @@ pub fn owns(pod: &Pod, claim: &Claim) -> bool {
 
 /// Says in the pod's `PodScheduled` condition why no node was found; a pod that already says so stays as it is.
 pub fn set_unschedulable(pod: &mut Pod, message: &str) {
+    let generation = pod.metadata.generation;
     let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
     let position = conditions.iter().position(|c| c.type_ == "PodScheduled").unwrap_or_else(|| {
         conditions.push(PodCondition { type_: "PodScheduled".to_owned(), ..PodCondition::default() });
         conditions.len() - 1
     });
     let condition = &mut conditions[position];
+    let (reason, message) = (Some("Unschedulable".to_owned()), Some(message.to_owned()));
+    if condition.status == "False" && condition.reason == reason && condition.message == message {
+        return;
+    }
+    if condition.status != "False" {
+        // Whoever sends it says since when.
+        condition.last_transition_time = None;
+    }
     "False".clone_into(&mut condition.status);
-    condition.reason = Some("Unschedulable".to_owned());
-    condition.message = Some(message.to_owned());
+    (condition.reason, condition.message) = (reason, message);
+    condition.observed_generation = generation;
 }
 
 /// The pod's conditions, if it has any.

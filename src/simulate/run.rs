@@ -217,9 +217,9 @@ async fn run(input: Input, progress: &Progress) -> Result<Report, Error> {
     let client = Client::new(server.router(), "default");
     let (stop, stopped) = watch::channel(false);
     let roles = Roles { controller: true, scheduler: Some(binder::Pods::All) };
-    let plugins = act::Plugins::pretended();
+    let (plugins, clock) = (act::Plugins::pretended(), act::Clock::new(now.clone()));
     let options =
-        act::Options { settings, roles, plugins, event_queue: BUFFER, ..act::Options::controller() };
+        act::Options { settings, roles, plugins, event_queue: BUFFER, clock, ..act::Options::controller() };
     let mut until = stopped.clone();
     let (watches, shared) = shared_watches(&client, &options.roles);
     let program = tokio::spawn(act::run_on(client.clone(), watches, options, async move {

@@ -258,3 +258,29 @@ async fn a_new_process_goes_on_waiting() {
     assert_eq!(stage.node_of("d1"), "n1");
     stage.stop().await;
 }
+
+/// A pod says since when it has no node, and which of its generations has none: neither changes with the reason alone.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_fits_nowhere_says_since_when() {
+    let mut stage = Stage::scheduling();
+    stage.create_all([local_class("local"), node("n1", 1)]);
+    stage.create(&claim("c1", &json!({"storageClassName": "local"})));
+    stage.create(&pod("d1", &["c1"]));
+    stage.start();
+    stage.settle().await;
+    let said = |stage: &Stage| {
+        let condition = stage.get("Pod", "d1")["status"]["conditions"][0].clone();
+        assert_eq!((&condition["type"], &condition["status"]), (&json!("PodScheduled"), &json!("False")));
+        (condition["message"].clone(), condition["lastTransitionTime"].clone(), condition)
+    };
+    let (why, since, condition) = said(&stage);
+    let since_then = since.as_str().and_then(|time| time.parse::<jiff::Timestamp>().ok());
+    assert!(since_then.is_some(), "{condition}");
+    assert_eq!(condition["observedGeneration"], json!(1));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    stage.create_all([node("n2", 1)]);
+    stage.settle().await;
+    let (other, still, _) = said(&stage);
+    assert_ne!(why, other, "there are two nodes now");
+    assert_eq!(since, still);
+}

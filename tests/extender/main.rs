@@ -2,8 +2,6 @@
 
 mod bind;
 mod caller;
-mod certificates;
-mod control_plane;
 mod kube_scheduler;
 mod pages;
 mod stage;

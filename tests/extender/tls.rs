@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use control_plane::certificates::{Authority, For};
 use pvbind::act::tls::Identity;
 use serde_json::json;
 use tempfile::TempDir;
@@ -14,7 +15,6 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::caller::{Caller, served};
-use crate::certificates::{Authority, For};
 use crate::stage::{Stage, answers, pod};
 
 fn file(folder: &TempDir, name: &str, text: &str) -> PathBuf {

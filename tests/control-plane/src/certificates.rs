@@ -7,14 +7,24 @@ use rcgen::{
 /// Who is vouched for, as what.
 #[derive(Clone, Copy)]
 pub enum For {
+    /// Somebody who serves.
     Server,
+    /// Somebody who asks.
     Client,
 }
 
 /// Somebody who vouches for others.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
+impl Default for Authority {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Authority {
+    /// One that nobody else trusts.
+    #[must_use]
     pub fn new() -> Self {
         let mut params = CertificateParams::new([]).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -24,11 +34,13 @@ impl Authority {
     }
 
     /// The certificate, in PEM form.
+    #[must_use]
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
     /// A certificate and its key, in PEM form, for somebody on this machine.
+    #[must_use]
     pub fn issue(&self, name: &str, whom: For) -> (String, String) {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("an address");

@@ -1,0 +1,6 @@
+//go:build tools
+
+// Package tools names the program that build.sh builds, so that go.mod has what it needs.
+package tools
+
+import _ "go.etcd.io/etcd/server/v3"
