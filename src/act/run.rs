@@ -16,6 +16,7 @@ use super::execute::{self, Executor, Outcome};
 use super::extender::{Extender, Unanswered};
 use super::lease::Lead;
 use super::metrics::Metrics;
+use super::pace::Pace;
 use super::plugin::Plugins;
 use super::scrubbing::{self, Scrubbing};
 use super::watch::{Change, watch};
@@ -44,6 +45,8 @@ pub struct Options {
     pub metrics: Metrics,
     /// Whether anything may be decided and written; watching goes on meanwhile.
     pub lead: Lead,
+    /// How fast requests are sent.
+    pub pace: Pace,
     /// What time it is.
     pub clock: Clock,
 }
@@ -61,6 +64,7 @@ impl Options {
             drain: Duration::from_secs(10),
             metrics: Metrics::off(),
             lead: Lead::always(),
+            pace: Pace::off(),
             clock: Clock::machine(),
         }
     }
@@ -136,7 +140,8 @@ async fn run_answering(
     extender: Extender,
     stop: impl Future<Output = ()>,
 ) -> Result<(Stats, Cluster), Error> {
-    let client = options.lead.guard(client);
+    // What has waited for its turn is still not sent once the lease is lost.
+    let client = options.pace.guard(options.lead.guard(client));
     let (sink, poster) = events::channel_of(client.clone(), options.event_queue);
     let mut work = Box::pin(decide_and_perform(client, watches, options, sink, extender, stop));
     let mut posting = Box::pin(poster.run());
@@ -165,7 +170,13 @@ async fn decide_and_perform(
     let mut decider = Decider::new(options.settings, options.roles).with_metrics(metrics.clone());
     let mut jobs = FuturesUnordered::new();
     let mut stats = Stats::default();
-    let executor = Executor { client, events: sink.clone(), plugins: options.plugins, clock: options.clock, lead: lead.clone() };
+    let executor = Executor {
+        client,
+        events: sink.clone(),
+        plugins: options.plugins,
+        clock: options.clock,
+        lead: lead.clone(),
+    };
     let perform = |job: Job| perform(executor.clone(), metrics.clone(), job);
     tokio::pin!(stop);
     loop {

@@ -5,6 +5,7 @@ use clap::Args;
 use super::connection::Connection;
 use super::election::Election;
 use super::observe::Observed;
+use super::pacing::Pacing;
 use super::recycler::Recycler;
 use super::{Exit, complain, on_network, told_to_stop, work_for};
 use crate::act::{self, Metrics, Options};
@@ -28,6 +29,9 @@ pub struct Arguments {
     /// The pods that scrub volumes.
     #[command(flatten)]
     recycler: Recycler,
+    /// How fast.
+    #[command(flatten)]
+    pacing: Pacing,
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
@@ -65,8 +69,9 @@ async fn control_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
     let settings = Settings { plugins, strict: arguments.strict, ..Settings::default() };
     let executors = usize::from(arguments.executors);
     let options = Options { settings, executors, metrics: metrics.clone(), ..Options::controller() };
+    let pace = arguments.pacing.pace(&metrics);
     work_for(cluster, &arguments.election, &metrics, async |client, lead| {
-        act::run(client, Options { lead, ..options }, told_to_stop()).await
+        act::run(client, Options { lead, pace, ..options }, told_to_stop()).await
     })
     .await
 }

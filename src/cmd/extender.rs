@@ -13,6 +13,7 @@ use super::connection::Connection;
 use super::counting::Counting;
 use super::election::Election;
 use super::observe::{Observed, listen};
+use super::pacing::Pacing;
 use super::{Exit, complain, duration, on_network, told_to_stop, work_for};
 use crate::act::extender::{Extender, pages};
 use crate::act::serve::serve;
@@ -47,6 +48,9 @@ pub struct Arguments {
     /// How room is counted.
     #[command(flatten)]
     counting: Counting,
+    /// How fast.
+    #[command(flatten)]
+    pacing: Pacing,
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
@@ -116,9 +120,10 @@ async fn extend_observed(
     // Nothing is answered once there is nobody to ask.
     let server_stops = futures::future::select(stop.clone(), loop_ended).map(|_| ());
     let server = serve(pages::router(asker), listener, identity, pages::LIMITS, server_stops);
+    let pace = arguments.pacing.pace(&metrics);
     work_for(cluster, &arguments.election, &metrics, async |client, lead| {
         let work = async {
-            let done = act::run_extender(client, Options { lead, ..options }, extender, stop).await;
+            let done = act::run_extender(client, Options { lead, pace, ..options }, extender, stop).await;
             drop(loop_ends);
             done
         };

@@ -8,6 +8,7 @@ mod election;
 pub mod extender;
 mod meter;
 mod observe;
+mod pacing;
 mod recycler;
 pub mod scheduler;
 pub mod simulate;

@@ -8,6 +8,7 @@ use super::connection::Connection;
 use super::counting::Counting;
 use super::election::Election;
 use super::observe::Observed;
+use super::pacing::Pacing;
 use super::{Exit, complain, duration, on_network, told_to_stop, work_for};
 use crate::act::{self, Metrics, Options, Roles};
 use crate::decide::{Settings, binder};
@@ -30,6 +31,9 @@ pub struct Arguments {
     /// How room is counted.
     #[command(flatten)]
     counting: Counting,
+    /// How fast.
+    #[command(flatten)]
+    pacing: Pacing,
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
@@ -78,8 +82,9 @@ async fn schedule_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
         metrics: metrics.clone(),
         ..Options::controller()
     };
+    let pace = arguments.pacing.pace(&metrics);
     work_for(cluster, &arguments.election, &metrics, async |client, lead| {
-        act::run(client, Options { lead, ..options }, told_to_stop()).await
+        act::run(client, Options { lead, pace, ..options }, told_to_stop()).await
     })
     .await
 }

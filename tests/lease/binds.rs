@@ -191,15 +191,15 @@ async fn one_that_cannot_renew_writes_nothing_once_its_term_is_over() {
     // The lease cannot be reached, everything else can.
     a.lease.set(Mode::Silent);
     let loss = a.lead.lost().await;
-    let lost = Instant::now();
+    let over = Instant::now();
     let (done, ended) =
         timeout(GLANCE, a.process).await.expect("it ends at once").expect("it does not panic");
     assert_eq!(ended, Ended::Lost(loss.clone()));
     assert_eq!(done.expect_err("it lost").to_string(), "the lease is lost: it could not be renewed in time");
     sleep(Duration::from_secs(30)).await;
-    assert!(a.line.written().iter().all(|(when, _)| *when <= lost));
+    assert!(a.line.written().iter().all(|(when, _)| *when <= over));
     let first = b.line.written().first().expect("the other goes on").0;
-    assert!(first >= lost, "one after the other");
+    assert!(first >= over, "one after the other");
     pairs.abort();
     all_bound(&server).await;
 }

@@ -22,6 +22,8 @@ pub const TERMS: Terms = Terms {
     renew_deadline: Duration::from_secs(10),
     retry_period: Duration::from_secs(2),
 };
+/// How long a lease lasts at least that was renewed a period ago.
+pub const EARLIEST: Duration = Duration::from_secs(13);
 /// How long a round of looking at the lease takes at most: a period and its jitter.
 pub const ROUND: Duration = Duration::from_millis(4400);
 /// How long a write is on its way.

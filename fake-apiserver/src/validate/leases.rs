@@ -10,7 +10,7 @@ pub(super) fn spec(value: &Value) -> Vec<Cause> {
     let spec = &value["spec"];
     let mut bounded = |field: &str, least: i64, why: &str| {
         if spec[field].as_i64().is_some_and(|number| number < least) {
-            causes.push(Cause::invalid(&format!("spec.{field}"), spec[field].clone(), why));
+            causes.push(Cause::invalid(format!("spec.{field}"), spec[field].clone(), why));
         }
     };
     bounded("leaseDurationSeconds", 1, "must be greater than 0");

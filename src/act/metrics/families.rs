@@ -15,6 +15,7 @@ use prometheus::{Error, HistogramOpts, HistogramVec, Opts, Registry};
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
 use super::census::Sort;
+use super::process::Process;
 use super::scheduling::Scheduling;
 
 /// Upstream's buckets for operations.
@@ -23,9 +24,6 @@ const OPERATION_BUCKETS: [f64; 13] =
 /// Binding takes four round trips where nothing has to be made, and minutes where a volume is awaited.
 pub(super) const BIND_BUCKETS: [f64; 15] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0];
-
-const LEADS: &str = "[ALPHA] Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.";
-const LEADS_SLOWLY: &str = "[ALPHA] Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease. Please make sure to group by name.";
 
 const VOLUME_LABELS: [&str; 2] = ["plugin_name", "volume_mode"];
 const CLASS_LABEL: [&str; 1] = ["storage_class"];
@@ -51,8 +49,7 @@ pub(super) struct Families {
     pub(super) self_conflicts: IntCounter,
     pub(super) queue_depth: IntGauge,
     pub(super) bind_seconds: Histogram,
-    pub(super) leads: IntGaugeVec,
-    pub(super) leads_slowly: IntCounterVec,
+    pub(super) process: Process,
     pub(super) scheduling: Scheduling,
 }
 
@@ -87,8 +84,6 @@ impl Families {
         let seconds = HistogramVec::new(seconds.buckets(OPERATION_BUCKETS.to_vec()), &OPERATION_LABELS)?;
         let bind = "Time from when a claim was first seen unbound until it was bound";
         let bind = HistogramOpts::new("pvbind_bind_seconds", bind).buckets(BIND_BUCKETS.to_vec());
-        let leads = Opts::new("leader_election_master_status", LEADS);
-        let slowly = Opts::new("leader_election_slowpath_total", LEADS_SLOWLY);
         let depth = IntGauge::new("pvbind_queue_depth", "Objects that are to be decided about now")?;
         Ok(Families {
             volumes: gauges("total_pv_count", "total number of persistent volumes", &VOLUME_LABELS)?,
@@ -127,8 +122,7 @@ impl Families {
             )?,
             queue_depth: shown(&registry, depth)?,
             bind_seconds: shown(&registry, Histogram::with_opts(bind)?)?,
-            leads: shown(&registry, IntGaugeVec::new(leads, &["name"])?)?,
-            leads_slowly: shown(&registry, IntCounterVec::new(slowly, &["name"])?)?,
+            process: Process::new(&registry)?,
             scheduling: Scheduling::new(&registry)?,
             registry,
         })
