@@ -56,6 +56,7 @@ bench-scheduler *args:
 
 # Plays the end-to-end scenarios on a real control plane of this machine, which is built if `KUBEBUILDER_ASSETS` names none.
 e2e *filter:
+    tests/control-plane/build.sh provisioner
     KUBEBUILDER_ASSETS="${KUBEBUILDER_ASSETS:-$(tests/control-plane/build.sh)}" PVBIND_E2E_TARGET=control-plane cargo test --test e2e -- {{filter}}
 
 # The same on the bundled API server.
@@ -65,6 +66,18 @@ e2e-fake *filter:
 # The same on the cluster that a kubeconfig leads to; its own PersistentVolume controller has to be off.
 e2e-kubeconfig file *filter:
     PVBIND_E2E_KUBECONFIG={{absolute_path(file)}} PVBIND_E2E_TARGET=kubeconfig cargo test --test e2e -- {{filter}}
+
+# Plays them on a real node in a container, where the chart is applied: starts Docker if it has to, builds what is missing (see tests/node/run.sh).
+e2e-docker *filter:
+    tests/node/run.sh {{filter}}
+
+# The same on a node of kind, where its image can be pulled (`PVBIND_KIND_IMAGE` names another).
+e2e-kind *filter:
+    tests/node/run.sh --kind {{filter}}
+
+# Builds the image of a real node with its control plane, and prints its name; starts Docker if it has to.
+node-image:
+    @tests/node/docker.sh && tests/node/build.sh
 
 # Licences, sources and duplicates of the dependencies, and advisories about them (needs cargo-deny).
 deny:
@@ -99,7 +112,7 @@ manifests:
 permissions:
     cargo test --test deploy permissions:: -- --nocapture
 
-# Builds etcd and Kubernetes' programs from their Go modules, into a cache; prints the folder for KUBEBUILDER_ASSETS.
+# Builds etcd and Kubernetes' programs, or those that are named, from their Go modules into a cache; prints the folder for KUBEBUILDER_ASSETS.
 control-plane *names:
     @tests/control-plane/build.sh {{names}}
 

@@ -14,7 +14,7 @@ use super::counting::Counting;
 use super::election::Election;
 use super::observe::{Observed, listen};
 use super::pacing::Pacing;
-use super::{Exit, complain, duration, on_network, told_to_stop, work_for};
+use super::{Exit, announce, complain, duration, on_network, told_to_stop, work_for};
 use crate::act::extender::{Extender, pages};
 use crate::act::serve::serve;
 use crate::act::tls::Identity;
@@ -141,13 +141,13 @@ impl Arguments {
         Identity::read(certificate, key, self.client_ca_file.as_deref()).map(Some)
     }
 
-    #[expect(clippy::print_stdout, reason = "the address is what a script that starts the extender reads")]
     fn announce(&self, listener: &TcpListener) -> std::io::Result<()> {
         let address = listener.local_addr()?;
         if !address.ip().is_loopback() && self.client_ca_file.is_none() {
             tracing::warn!(%address, "whoever reaches this address can have pods bound; --client-ca-file closes it");
         }
-        println!("{}://{address}", if self.tls_cert_file.is_some() { "https" } else { "http" });
+        let scheme = if self.tls_cert_file.is_some() { "https" } else { "http" };
+        announce(&format!("{scheme}://{address}"));
         Ok(())
     }
 }

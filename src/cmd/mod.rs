@@ -130,6 +130,15 @@ fn complain(problem: &dyn std::fmt::Display, exit: Exit) -> Exit {
     exit
 }
 
+/// Prints the address of a server, for a script that starts it. Whoever has closed the output does not want it: the server
+/// serves others.
+fn announce(url: &str) {
+    use std::io::Write;
+    if let Err(error) = writeln!(std::io::stdout(), "{url}") {
+        tracing::debug!(%error, url, "nobody reads the address");
+    }
+}
+
 /// A runtime for commands that talk to a network.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()

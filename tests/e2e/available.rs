@@ -13,18 +13,19 @@ pub fn asked() -> Option<&'static str> {
 
 /// The external provisioner's program: where `PVBIND_E2E_PROVISIONER` says, or where its recipe leaves it.
 pub fn provisioner() -> Result<PathBuf, String> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let cache = || {
-        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
-        Some(cache.join("pvbind/e2e/provisioner"))
+        let home = || variable("HOME").map(|home| home.join(".cache"));
+        let all = || variable("XDG_CACHE_HOME").or_else(home).map(|cache| cache.join("pvbind"));
+        variable("PVBIND_CACHE").or_else(all).map(|cache| cache.join("control-plane-v1.36.3/provisioner"))
     };
-    let file = std::env::var_os("PVBIND_E2E_PROVISIONER").map(PathBuf::from).or_else(cache);
+    let file = variable("PVBIND_E2E_PROVISIONER").or_else(cache);
     let file = file.unwrap_or_else(|| PathBuf::from("provisioner"));
     if file.is_file() {
         return Ok(file);
     }
     Err(format!(
-        "the provisioner is not built ({} is missing); `just e2e-provisioner` builds it, with Go",
+        "the provisioner is not built ({} is missing); `just control-plane provisioner` builds it, with Go",
         file.display()
     ))
 }

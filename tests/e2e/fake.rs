@@ -118,6 +118,9 @@ impl Target for Fake {
             Fault::RestartApiServer(how) => self.restart(how),
             Fault::RestartEtcd => panic!("the bundled server has no etcd"),
             Fault::CutWatches => self.server.cut_watches(),
+            Fault::ReplaceLeader(_) | Fault::Upgrade | Fault::RollBack => {
+                panic!("one process runs: {fault:?}")
+            }
         }
     }
 

@@ -5,10 +5,13 @@
 //! names targets that have to be there, separated by commas: nothing else is run then, and what is missing is a failure.
 
 mod available;
+mod cluster;
 mod fake;
 mod invariants;
+mod kind;
 mod kubeconfig;
 mod matrix;
+mod node;
 mod objects;
 mod processes;
 mod proxy;

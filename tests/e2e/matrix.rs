@@ -5,14 +5,14 @@ use std::path::Path;
 
 use futures::future::LocalBoxFuture;
 
-use crate::scenarios::{faults, statics};
+use crate::scenarios::{classes, delayed, dynamic, faults, migration, pods, prebound, reclaim, statics};
 use crate::stage::Stage;
 use crate::target::{Program, Row};
-use crate::{fake, kubeconfig, real};
+use crate::{fake, kind, kubeconfig, node, real};
 
 /// The targets, in the order of the table.
 pub fn targets() -> Vec<Row> {
-    vec![fake::ROW, real::ROW, kubeconfig::ROW]
+    vec![fake::ROW, real::ROW, node::ROW, kind::ROW, kubeconfig::ROW]
 }
 
 /// Whom a scenario can be beside.
@@ -48,7 +48,21 @@ impl Scenario {
 }
 
 const NO_ETCD: &str = "the bundled API server keeps its objects in memory";
+const NO_SCHEDULER: &str = "kube-scheduler needs a real API server";
+const NO_CONFIGURATION: &str = "kube-scheduler's configuration is the cluster's";
 const NOT_OURS: &str = "the cluster may be somebody's; nothing of it is broken on purpose";
+
+/// Who runs no pods.
+const NO_PODS: &[(&str, &str)] = &[
+    ("fake", NO_KUBELET),
+    ("control-plane", NO_KUBELET),
+    ("kubeconfig", "the cluster's nodes need not have the image of these pods"),
+];
+/// Where our programs are processes of this machine.
+const NO_RELEASE: &[(&str, &str)] =
+    &[("fake", NO_DEPLOYMENT), ("control-plane", NO_DEPLOYMENT), ("kubeconfig", NO_DEPLOYMENT)];
+const NO_DEPLOYMENT: &str = "our programs run as processes beside it, one of each";
+const NO_KUBELET: &str = "no kubelet runs pods";
 
 /// All scenarios.
 pub const SCENARIOS: &[Scenario] = &[
@@ -59,6 +73,142 @@ pub const SCENARIOS: &[Scenario] = &[
         needs: &[],
         not_on: &[],
         run: |stage| Box::pin(statics::volumes_that_fit(stage)),
+    },
+    Scenario {
+        name: "pre-bound",
+        shows: "claims and volumes that name each other, from either side or both, get each other; nobody else gets what is reserved",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(prebound::from_either_side(stage)),
+    },
+    Scenario {
+        name: "default-class",
+        shows: "a claim without a class gets the default one when it is created, or when the class comes",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(classes::default_class(stage)),
+    },
+    Scenario {
+        name: "migration",
+        shows: "in-tree EBS and PD volumes, classes and claims are handed to the CSI drivers that have taken over",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(migration::to_csi(stage)),
+    },
+    Scenario {
+        name: "retain",
+        shows: "a volume that is kept is nobody's until an administrator says so",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(reclaim::retain(stage)),
+    },
+    Scenario {
+        name: "delete-host-path",
+        shows: "directories are made, and go with their volumes; what is outside of reach is left",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(reclaim::delete_host_path(stage)),
+    },
+    Scenario {
+        name: "recycle",
+        shows: "a volume is scrubbed by a pod and free again; where no kubelet runs the pod, the scenario says that it ended well",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: &[],
+        run: |stage| Box::pin(reclaim::recycle(stage)),
+    },
+    Scenario {
+        name: "dynamic",
+        shows: "a provisioner on sig-storage-lib makes a volume at once, and deletes it and its storage with the claim",
+        sharing: Sharing::Shared,
+        needs: &[Program::Provisioner],
+        not_on: &[],
+        run: |stage| Box::pin(dynamic::at_once(stage)),
+    },
+    Scenario {
+        name: "dynamic-delayed",
+        shows: "the same for a pod that `pvbind scheduler` places: the volume is made for its node",
+        sharing: Sharing::Shared,
+        needs: &[Program::Provisioner, Program::Scheduler],
+        not_on: &[],
+        run: |stage| Box::pin(dynamic::for_a_pod(stage)),
+    },
+    Scenario {
+        name: "delayed",
+        shows: "pods go where their volumes are, placed by `pvbind scheduler`; claims wait for their pods",
+        sharing: Sharing::Shared,
+        needs: &[Program::Scheduler],
+        not_on: &[],
+        run: |stage| Box::pin(delayed::with(stage, "pvbind")),
+    },
+    Scenario {
+        name: "delayed-kube-scheduler",
+        shows: "the same, placed by kube-scheduler with its own volume binder",
+        sharing: Sharing::Shared,
+        needs: &[Program::KubeScheduler],
+        not_on: &[("fake", NO_SCHEDULER)],
+        run: |stage| Box::pin(delayed::with(stage, "default-scheduler")),
+    },
+    Scenario {
+        name: "extender",
+        shows: "the same, placed by kube-scheduler with `pvbind extender`, as they are shipped",
+        sharing: Sharing::Shared,
+        needs: &[Program::Extender],
+        not_on: &[("fake", NO_SCHEDULER), ("kubeconfig", NO_CONFIGURATION)],
+        run: |stage| Box::pin(delayed::with(stage, "extended")),
+    },
+    Scenario {
+        name: "pods-rescheduled",
+        shows: "pods of a StatefulSet write to their volumes, and find it there after they were deleted and made again",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: NO_PODS,
+        run: |stage| Box::pin(pods::rescheduled(stage)),
+    },
+    Scenario {
+        name: "pods-made",
+        shows: "a directory that the controller made keeps what a pod wrote for the next one, and is removed from the node with its claim",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: NO_PODS,
+        run: |stage| Box::pin(pods::made_and_deleted(stage)),
+    },
+    Scenario {
+        name: "pods-scrubbed",
+        shows: "what a pod wrote to a volume that is recycled is not there for who has it next",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: NO_PODS,
+        run: |stage| Box::pin(pods::scrubbed(stage)),
+    },
+    Scenario {
+        name: "pods-kept",
+        shows: "what a pod wrote to a volume that is kept is there for whoever an administrator gives it to",
+        sharing: Sharing::Shared,
+        needs: &[],
+        not_on: NO_PODS,
+        run: |stage| Box::pin(pods::kept(stage)),
+    },
+    Scenario {
+        name: "pods-delayed",
+        shows: "pods that kube-scheduler, `pvbind scheduler` and the extender place write to the local volumes that were bound for them",
+        sharing: Sharing::Shared,
+        needs: &[Program::Scheduler, Program::Extender],
+        not_on: NO_PODS,
+        run: |stage| Box::pin(pods::delayed(stage)),
+    },
+    Scenario {
+        name: "scheduler-restart",
+        shows: "60 pods are placed where their volumes are while `pvbind scheduler` is killed twice and once asked to end",
+        sharing: Sharing::Alone,
+        needs: &[Program::Scheduler],
+        not_on: &[],
+        run: |stage| Box::pin(delayed::scheduler_restarts(stage)),
     },
     Scenario {
         name: "controller-restart",
@@ -92,6 +242,22 @@ pub const SCENARIOS: &[Scenario] = &[
         not_on: &[("fake", NO_ETCD), ("kubeconfig", NOT_OURS)],
         run: |stage| Box::pin(faults::etcd_restarts(stage)),
     },
+    Scenario {
+        name: "leader-failover",
+        shows: "300 claims are bound while the pod that leads is killed and, later, deleted",
+        sharing: Sharing::Alone,
+        needs: &[],
+        not_on: NO_RELEASE,
+        run: |stage| Box::pin(faults::leaders_change(stage)),
+    },
+    Scenario {
+        name: "upgrade",
+        shows: "300 claims are bound while the release is upgraded by `helm upgrade` and goes back by `helm rollback`",
+        sharing: Sharing::Alone,
+        needs: &[Program::Scheduler, Program::Extender],
+        not_on: NO_RELEASE,
+        run: |stage| Box::pin(faults::upgraded_and_back(stage)),
+    },
 ];
 
 /// The table, as `docs/e2e.md` has it.
@@ -122,7 +288,7 @@ fn table() -> String {
         table.push('\n');
     }
     for (index, reason) in reasons.iter().enumerate() {
-        write!(table, "{}{}. {reason}\n", if index == 0 { "\n" } else { "" }, index + 1)
+        writeln!(table, "{}{}. {reason}", if index == 0 { "\n" } else { "" }, index + 1)
             .expect("a text grows");
     }
     table

@@ -3,7 +3,7 @@
 //!
 //! Our programs reach kube-apiserver through a proxy that can cut them off.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use control_plane::{ControlPlane, Ending, assets, free_port};
 use kube::Config;
@@ -71,7 +71,7 @@ impl Real {
 
     /// kube-scheduler with the extender, as they are shipped, for pods that name `extended`.
     fn ensure_extender(&self) {
-        let mut plane = self.plane.lock().expect("no fault failed");
+        let mut plane = self.plane.lock().unwrap_or_else(PoisonError::into_inner);
         if plane.path("extended.yaml").exists() {
             return;
         }
@@ -121,7 +121,7 @@ impl Target for Real {
             Program::Extender => self.ensure_extender(),
             Program::KubeScheduler => {
                 // It runs from the start.
-                let mut plane = self.plane.lock().expect("no fault failed");
+                let mut plane = self.plane.lock().unwrap_or_else(PoisonError::into_inner);
                 let scheduler = plane.running("kube-scheduler");
                 assert_eq!(scheduler.ended(), None, "kube-scheduler has ended: {}", scheduler.said());
             }
@@ -138,7 +138,7 @@ impl Target for Real {
     }
 
     fn fault(&self, fault: Fault) {
-        let mut plane = self.plane.lock().expect("no fault failed");
+        let mut plane = self.plane.lock().unwrap_or_else(PoisonError::into_inner);
         match fault {
             Fault::RestartApiServer(how) => {
                 match how {
@@ -159,6 +159,9 @@ impl Target for Real {
                 self.runtime.block_on(plane.wait_until_ready());
             }
             Fault::CutWatches => self.proxy.cut(),
+            Fault::ReplaceLeader(_) | Fault::Upgrade | Fault::RollBack => {
+                panic!("one process runs: {fault:?}")
+            }
         }
     }
 

@@ -89,6 +89,11 @@ impl Stage {
         self.on_target(move |target| target.metrics(program)).await
     }
 
+    /// See [`Target::shares_files`].
+    pub fn shares_files(&self) -> bool {
+        self.target.shares_files()
+    }
+
     /// See [`Target::nodes`].
     pub fn kind_of_nodes(&self) -> Nodes {
         self.target.nodes()
@@ -183,15 +188,8 @@ impl Stage {
 
     /// Merges into an object.
     pub async fn patch(&self, kind: &str, name: &str, patch: &Value) -> Value {
-        let path = format!("{}/{name}", path(kind, &self.prefix));
-        self.insist("PATCH", &path, Some(patch)).await.unwrap_or_else(|error| panic!("{path}: {error}"))
-    }
-
-    /// The same for its status.
-    pub async fn patch_status(&self, kind: &str, name: &str, status: &Value) {
-        let path = format!("{}/{name}/status", path(kind, &self.prefix));
-        let patch = json!({"status": status});
-        self.insist("PATCH", &path, Some(&patch)).await.unwrap_or_else(|error| panic!("{path}: {error}"));
+        let url = format!("{}/{name}", path(kind, &self.prefix));
+        self.insist("PATCH", &url, Some(patch)).await.unwrap_or_else(|error| panic!("{url}: {error}"))
     }
 
     /// Deletes an object, if it is there. Whoever has to finish that may take his time.
@@ -252,6 +250,43 @@ impl Stage {
             if is(&object) { Ok(object) } else { Err(object.to_string()) }
         };
         self.until(&format!("{kind} {name}: {what}"), check).await
+    }
+
+    /// Waits until a volume is in a phase.
+    pub async fn volume_is(&self, volume: &str, phase: &str) -> Value {
+        self.shows("PersistentVolume", volume, phase, |volume| text(volume, "/status/phase") == phase).await
+    }
+
+    /// Waits until somebody is told something: of the scenario's objects, by an event for this reason.
+    pub async fn told(&self, of: &str, reason: &str) -> String {
+        let check = async || {
+            let events = self.list("Event").await;
+            let event = events
+                .iter()
+                .find(|event| text(event, "/involvedObject/name") == of && text(event, "/reason") == reason);
+            event
+                .map(|event| text(event, "/message").to_owned())
+                .ok_or_else(|| format!("{} events, none of it", events.len()))
+        };
+        self.until(&format!("{of} is told of {reason}"), check).await
+    }
+
+    /// Waits until a pod has a place, and says where.
+    pub async fn placed(&self, pod: &str) -> String {
+        let placed = |pod: &Value| !text(pod, "/spec/nodeName").is_empty();
+        let pod = self.shows("Pod", pod, "it has a place", placed).await;
+        text(&pod, "/spec/nodeName").to_owned()
+    }
+
+    /// Stands in for a kubelet: ends a pod of another namespace well, once it is there.
+    pub async fn succeed(&self, namespace: &str, pod: &str) {
+        let path = format!("{}/{pod}", path("Pod", namespace));
+        let status = json!({"status": {"phase": "Succeeded"}});
+        let check = async || {
+            let patched = self.send("PATCH", &format!("{path}/status"), Some(&status)).await;
+            patched.map(|_| ()).map_err(|error| error.to_string())
+        };
+        self.until(&format!("pod {namespace}/{pod} is there"), check).await;
     }
 
     /// Waits until an object is gone.
@@ -319,10 +354,10 @@ impl Stage {
             let remove = async |object: Value| {
                 // Whoever would let go of it may not run, or ask for the claim that goes as well.
                 if kind == "PersistentVolume" && object.pointer("/metadata/finalizers").is_some() {
-                    let path = format!("{}/{}", path(kind, &self.prefix), name(&object));
+                    let url = format!("{}/{}", path(kind, &self.prefix), name(&object));
                     let patch = json!({"metadata": {"finalizers": null}});
                     // It may have gone by itself in the meantime.
-                    let _ = self.insist("PATCH", &path, Some(&patch)).await;
+                    let _ = self.insist("PATCH", &url, Some(&patch)).await;
                 }
                 self.delete(kind, name(&object)).await;
             };

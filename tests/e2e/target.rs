@@ -40,6 +40,12 @@ pub enum Fault {
     RestartEtcd,
     /// Every watch of every program ends. Where nobody can do that alone, their connections end.
     CutWatches,
+    /// The controller that leads ends, and another one does instead.
+    ReplaceLeader(How),
+    /// What was deployed is upgraded to an image of another name, and everything runs again.
+    Upgrade,
+    /// The upgrade is rolled back, and everything runs again.
+    RollBack,
 }
 
 /// Where pods can go.
@@ -58,6 +64,11 @@ pub trait Target: Send + Sync {
 
     /// Where pods can go.
     fn nodes(&self) -> Nodes;
+
+    /// Whether programs see the files of this machine.
+    fn shares_files(&self) -> bool {
+        true
+    }
 
     /// Starts the program unless it runs; it is ready when this returns.
     fn ensure(&self, program: Program);

@@ -85,31 +85,6 @@ assets() {
     fi
 }
 
-# An image of nothing but busybox, as a tar: NAME ENTRYPOINT FILE.
-busybox_image() {
-    docker import --change "ENTRYPOINT $2" --change 'ENV PATH=/bin' "$work/busybox.tar" "$1" >/dev/null
-    docker save -o "$3" "$1"
-    docker rmi "$1" >/dev/null
-}
-
-# What pods need that is not ours. Each is busybox: the pause image, an image of its own name, and a stand-in under the name of the
-# one that Kubernetes' volume recycler asks for, which is run there as a shell with find.
-pods_images() {
-    need busybox busybox-static
-    mkdir -p "$work/busybox/bin" "$work/busybox/tmp" "$1"
-    cp "$(command -v busybox)" "$work/busybox/bin/busybox"
-    local applet
-    for applet in $("$work/busybox/bin/busybox" --list); do
-        [ "$applet" = busybox ] || ln -s busybox "$work/busybox/bin/$applet"
-    done
-    tar -C "$work/busybox" -cf "$work/busybox.tar" .
-    busybox_image e2e.pvbind.dev/pause:1 '["/bin/sh", "-c", "trap exit TERM INT; while :; do sleep 3600 & wait $!; done"]' "$1/pause.tar"
-    busybox_image e2e.pvbind.dev/busybox:1 '["/bin/sh"]' "$1/busybox.tar"
-    local recycler
-    recycler=$(sed -n 's/^const IMAGE: &str = "\(.*\)";$/\1/p' "$here/../../src/decide/controller/recycle.rs")
-    busybox_image "$recycler" '["/bin/sh"]' "$1/recycler.tar"
-}
-
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -124,11 +99,11 @@ if ! present "$with_programs"; then
     tar -ch -C "$folder" "${programs[@]}" -C "$work" Dockerfile | build "$with_programs"
 fi
 
-node=pvbind-node:$( (echo "$with_programs"; cat "$here/build.sh" "$here/start.sh" "$here/../../src/decide/controller/recycle.rs") | sum)
+node=pvbind-node:$( (echo "$with_programs"; cat "$here/build.sh" "$here/images.sh" "$here/start.sh") | sum)
 if ! present "$node"; then
     say "adding what pods need"
     mkdir "$work/node"
-    pods_images "$work/node/images"
+    "$here/images.sh" "$work/node/images" "$folder/kube-scheduler"
     cp "$here/start.sh" "$work/node/start.sh"
     cat >"$work/node/Dockerfile" <<DOCKERFILE
 FROM $with_programs

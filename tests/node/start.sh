@@ -95,6 +95,7 @@ authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 evictionHard: {memory.available: 0%, nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%}
 imageGCHighThresholdPercent: 100
+maxPods: 250
 YAML
     cat >$etc/kube-proxy.yaml <<YAML
 apiVersion: kubeproxy.config.k8s.io/v1alpha1

@@ -66,6 +66,12 @@ fn sources(spec: &Value, causes: &mut Vec<Cause>) {
 }
 
 fn selector(spec: &Value, causes: &mut Vec<Cause>) {
+    for (key, value) in spec["selector"]["matchLabels"].as_object().into_iter().flatten() {
+        let field = "spec.selector.matchLabels";
+        causes.extend(names::qualified_name(key).map(|why| Cause::invalid(field, key.as_str(), &why)));
+        let value = value.as_str().unwrap_or_default();
+        causes.extend(names::label_value(value).map(|why| Cause::invalid(field, value, &why)));
+    }
     let expressions = spec["selector"]["matchExpressions"].as_array().into_iter().flatten();
     for (index, expression) in expressions.enumerate() {
         let field = |name: &str| format!("spec.selector.matchExpressions[{index}].{name}");
@@ -81,6 +87,13 @@ fn selector(spec: &Value, causes: &mut Vec<Cause>) {
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => causes.push(Cause::invalid(field("operator"), other, "not a valid selector operator")),
+        }
+        let key = text(expression, &["key"]);
+        causes.extend(names::qualified_name(key).map(|why| Cause::invalid(field("key"), key, &why)));
+        for (at, value) in expression["values"].as_array().into_iter().flatten().enumerate() {
+            let value = value.as_str().unwrap_or_default();
+            let wrong = names::label_value(value);
+            causes.extend(wrong.map(|why| Cause::invalid(field(&format!("values[{at}]")), value, &why)));
         }
     }
 }
@@ -165,6 +178,26 @@ mod tests {
         let mut new = old.clone();
         edit(map_mut(&mut new, "spec"));
         assert_eq!(!update(&old, &new).is_empty(), refused);
+    }
+
+    #[test]
+    fn a_selector_asks_for_what_can_be_a_label() {
+        let wrong = |selector: Value| {
+            let mut claim = claim("");
+            claim["spec"]["selector"] = selector;
+            let causes = create(&claim);
+            let fields = causes.iter().map(|cause| cause.sentence().split(": ").next().unwrap_or_default());
+            fields.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(wrong(json!({"matchLabels": {"tier": "has this"}})), "spec.selector.matchLabels");
+        assert_eq!(wrong(json!({"matchLabels": {"a b": "gold"}})), "spec.selector.matchLabels");
+        assert_eq!(wrong(json!({"matchLabels": {"example.com/tier": "gold", "none": ""}})), "");
+        let among = |key: &str, value: &str| {
+            wrong(json!({"matchExpressions": [{"key": key, "operator": "In", "values": ["gold", value]}]}))
+        };
+        assert_eq!(among("tier", "has this"), "spec.selector.matchExpressions[0].values[1]");
+        assert_eq!(among("a b", "iron"), "spec.selector.matchExpressions[0].key");
+        assert_eq!(among("tier", "iron"), "");
     }
 
     #[test]

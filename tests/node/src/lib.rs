@@ -6,6 +6,9 @@
 #![expect(clippy::expect_used, reason = "the crate is for tests, and says so once")]
 #![expect(clippy::print_stderr, reason = "it tells whoever reads a failed test what programs said")]
 
+mod kind;
+
+use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,7 +17,7 @@ use kube::{Client, Config};
 use serde_json::Value;
 use testcontainers::core::{AccessMode, CgroupnsMode, ExecCommand, IntoContainerPort, Mount, WaitFor};
 use testcontainers::runners::AsyncRunner;
-use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt, TestcontainersError};
+use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt};
 use tokio::runtime::Runtime;
 
 /// How long the container may take to its API server, and from there to a node that is ready.
@@ -24,8 +27,8 @@ const PORT: u16 = 6443;
 /// The name of the node.
 pub const NAME: &str = "node";
 
-/// What a node takes where a container cannot be privileged because the machine itself may not do everything (`SYS_RESOURCE`
-/// is what is missing then), in the names that Docker has known for long.
+/// What a node takes where the machine itself may not do everything, and no container can be privileged (`SYS_RESOURCE` is what is
+/// missing then), in the names that Docker has known for long.
 const CAPABILITIES: &[&str] = &[
     "AUDIT_CONTROL",
     "AUDIT_READ",
@@ -66,6 +69,8 @@ const CAPABILITIES: &[&str] = &[
     "WAKE_ALARM",
 ];
 
+type Container = ContainerAsync<GenericImage>;
+
 /// How much a container is trusted with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
@@ -73,6 +78,26 @@ enum Trust {
     Privileged,
     /// What a node takes, one by one.
     Listed,
+}
+
+impl Trust {
+    /// Privileged, unless this machine, which Docker is taken to run on, lacks a capability that its kernel knows.
+    fn here() -> Self {
+        let read = |file: &str| fs::read_to_string(file).ok();
+        let most = || {
+            let status = read("/proc/self/status")?;
+            let line = status.lines().find_map(|line| line.strip_prefix("CapBnd:"))?;
+            u64::from_str_radix(line.trim(), 16).ok()
+        };
+        let all = || {
+            let last: u32 = read("/proc/sys/kernel/cap_last_cap")?.trim().parse().ok()?;
+            u64::MAX.checked_shr(63_u32.checked_sub(last)?)
+        };
+        match (most(), all()) {
+            (Some(most), Some(all)) if most & all != all => Trust::Listed,
+            _ => Trust::Privileged,
+        }
+    }
 }
 
 /// A file of this machine, and where it is in the container, executable if it is a program.
@@ -86,7 +111,7 @@ pub struct Brought<'a> {
 /// See the crate's documentation.
 pub struct Node {
     // It goes while the runtime still runs.
-    container: Option<ContainerAsync<GenericImage>>,
+    container: Option<Container>,
     runtime: Runtime,
     kubeconfig: Kubeconfig,
     config: Config,
@@ -110,7 +135,7 @@ fn request(image: &str, brought: &[Brought<'_>], trust: Trust) -> ContainerReque
     match trust {
         Trust::Privileged => request.with_privileged(true),
         Trust::Listed => {
-            for option in ["seccomp=unconfined", "apparmor=unconfined", "systempaths=unconfined"] {
+            for option in ["seccomp=unconfined", "apparmor=unconfined"] {
                 request = request.with_security_opt(option);
             }
             for capability in CAPABILITIES {
@@ -118,36 +143,30 @@ fn request(image: &str, brought: &[Brought<'_>], trust: Trust) -> ContainerReque
             }
             request.with_host_config_modifier(|host| {
                 host.device_cgroup_rules = Some(vec!["a *:* rwm".to_owned()]);
+                // Docker's command says systempaths=unconfined for this.
+                host.masked_paths = Some(Vec::new());
+                host.readonly_paths = Some(Vec::new());
             })
         }
     }
 }
 
-async fn start(
-    image: &str,
-    brought: &[Brought<'_>],
-) -> Result<ContainerAsync<GenericImage>, TestcontainersError> {
-    match request(image, brought, Trust::Privileged).start().await {
-        // The machine has not got all that a privileged container is given.
-        Err(error) if error.to_string().contains("unable to apply caps") => {
-            request(image, brought, Trust::Listed).start().await
-        }
-        started => started,
-    }
-}
-
 impl Node {
-    /// Starts a node of an image, with files that are brought along, and waits until it is ready.
+    /// Starts a node of an image that `build.sh` made, with files that are brought along, and waits until it is ready.
     ///
     /// An image that is brought to `/images/NAME.tar` is there for pods.
     #[must_use]
     pub fn start(image: &str, brought: &[Brought<'_>]) -> Self {
+        Node::of(image, async || request(image, brought, Trust::here()).start().await)
+    }
+
+    /// A node in a container, once that is there.
+    fn of(image: &str, start: impl AsyncFnOnce() -> testcontainers::core::error::Result<Container>) -> Self {
         let begin = Instant::now();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let (container, kubeconfig, config) = runtime.block_on(async {
-            let container =
-                start(image, brought).await.unwrap_or_else(|error| panic!("no node of {image}: {error}"));
+            let container = start().await.unwrap_or_else(|error| panic!("no node of {image}: {error}"));
             let kubeconfig = kubeconfig(&container).await;
             let options = KubeConfigOptions::default();
             let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await;
@@ -171,7 +190,7 @@ impl Node {
         serde_json::to_string(&self.kubeconfig).expect("a kubeconfig is JSON as well")
     }
 
-    fn container(&self) -> &ContainerAsync<GenericImage> {
+    fn container(&self) -> &Container {
         self.container.as_ref().expect("it is there until the node goes")
     }
 
@@ -189,16 +208,16 @@ impl Node {
         self.try_shell(script).unwrap_or_else(|said| panic!("{script}: {said}"))
     }
 
-    /// Ends a program of the node with a signal; it is started again. See `start.sh` for their names.
+    /// Ends a program of the node with a signal; returns when it is started again.
     pub fn signal(&self, program: &str, signal: &str) {
-        let script = format!(
-            "pid=$(cat /run/{program}.pid); kill -{signal} $pid
-            for _ in $(seq 600); do
-                now=$(cat /run/{program}.pid); [ \"$now\" = $pid ] || exit 0; sleep 0.1
+        let _said = self.shell(&format!(
+            "find() {{ pgrep -xo {program} || echo none; }}
+            pid=$(find); kill -{signal} $pid || exit 1
+            for _ in $(seq 1200); do
+                case $(find) in none | $pid) sleep 0.1 ;; *) exit 0 ;; esac
             done
             echo '{program} is not started again'; exit 1"
-        );
-        let _said = self.shell(&script);
+        ));
     }
 
     /// Waits until the API server and the node are.
@@ -228,7 +247,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         // The kubelet first, or it starts what is ended; then what pods leave in the control groups of the machine.
-        let script = "touch /run/hold/kubelet; kill -KILL $(cat /run/kubelet.pid)
+        let script = "mkdir -p /run/hold; touch /run/hold/kubelet; systemctl stop kubelet || pkill -KILL -x kubelet
             ctr -n k8s.io tasks ls -q | xargs -r -n 1 ctr -n k8s.io tasks kill -s KILL
             for _ in $(seq 50); do [ -n \"$(ctr -n k8s.io tasks ls | grep RUNNING)\" ] || break; sleep 0.1; done
             ctr -n k8s.io tasks ls -q | xargs -r -n 1 ctr -n k8s.io tasks delete --force; true";
@@ -244,7 +263,7 @@ impl Drop for Node {
 }
 
 /// The administrator's kubeconfig, with the way in from here.
-async fn kubeconfig(container: &ContainerAsync<GenericImage>) -> Kubeconfig {
+async fn kubeconfig(container: &Container) -> Kubeconfig {
     let text = shell(container, "cat /etc/kubernetes/admin.conf").await.expect("start.sh has written it");
     let mut config = Kubeconfig::from_yaml(&text).expect("a kubeconfig");
     let host = container.get_host().await.expect("Docker says where containers are");
@@ -257,7 +276,7 @@ async fn kubeconfig(container: &ContainerAsync<GenericImage>) -> Kubeconfig {
     config
 }
 
-async fn shell(container: &ContainerAsync<GenericImage>, script: &str) -> Result<String, String> {
+async fn shell(container: &Container, script: &str) -> Result<String, String> {
     let script = format!("exec 2>&1\n{script}");
     let command = ExecCommand::new(["bash", "-c", &script]);
     let mut run = container.exec(command).await.map_err(|error| error.to_string())?;
