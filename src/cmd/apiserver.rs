@@ -6,7 +6,7 @@ use clap::Args;
 use fake_apiserver::{FakeApiServer, Options};
 use tokio::net::TcpListener;
 
-use super::{Exit, complain, runtime, told_to_stop};
+use super::{Exit, announce, complain, runtime, told_to_stop};
 
 /// Where to serve.
 #[derive(Debug, Args)]
@@ -26,9 +26,8 @@ pub fn run(arguments: &Arguments) -> Exit {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the address is what a script that starts the server reads")]
 async fn serve(address: SocketAddr) -> std::io::Result<()> {
     let listener = TcpListener::bind(address).await?;
-    println!("http://{}", listener.local_addr()?);
+    announce(&format!("http://{}", listener.local_addr()?));
     FakeApiServer::new(Options::default()).serve(listener, told_to_stop()).await
 }

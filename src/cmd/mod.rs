@@ -4,9 +4,11 @@ pub mod apiserver;
 mod connection;
 pub mod controller;
 mod counting;
+mod election;
 pub mod extender;
 mod meter;
 mod observe;
+mod pacing;
 mod recycler;
 pub mod scheduler;
 pub mod simulate;
@@ -15,9 +17,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use kube::Client;
 
-use crate::act::{self, Stats};
+use crate::act::{self, Lead, Metrics, Stats};
 use crate::cluster::Cluster;
+use connection::Connected;
+use election::Election;
 
 /// Kubernetes volume binding: simulate it, serve it, run it.
 #[derive(Debug, Parser)]
@@ -47,10 +52,17 @@ enum Command {
     /// Serve the bundled API server alone.
     Apiserver(apiserver::Arguments),
     /// Run the PersistentVolume controller against a cluster.
+    #[command(mut_arg("leader_elect_resource_name", |name| name.default_value("pvbind-controller")))]
     Controller(controller::Arguments),
     /// Schedule the pods that name this scheduler: their nodes and their volumes together.
+    #[command(mut_arg("leader_elect_resource_name", |name| name.default_value("pvbind-scheduler")))]
     Scheduler(scheduler::Arguments),
     /// Bind volumes for a kube-scheduler that asks, as its extender: filter, prioritize and bind over HTTP.
+    // An extender beside each kube-scheduler needs no lease: the one that leads asks its own.
+    #[command(
+        mut_arg("leader_elect", |leader_elect| leader_elect.default_value("false")),
+        mut_arg("leader_elect_resource_name", |name| name.default_value("pvbind-extender"))
+    )]
     Extender(extender::Arguments),
 }
 
@@ -65,6 +77,8 @@ pub enum Exit {
     Usage = 2,
     /// The cluster cannot be reached.
     Unreachable = 3,
+    /// This process led and leads no more: it has to be started anew.
+    Lost = 4,
 }
 
 impl From<Exit> for ExitCode {
@@ -116,6 +130,15 @@ fn complain(problem: &dyn std::fmt::Display, exit: Exit) -> Exit {
     exit
 }
 
+/// Prints the address of a server, for a script that starts it. Whoever has closed the output does not want it: the server
+/// serves others.
+fn announce(url: &str) {
+    use std::io::Write;
+    if let Err(error) = writeln!(std::io::stdout(), "{url}") {
+        tracing::debug!(%error, url, "nobody reads the address");
+    }
+}
+
 /// A runtime for commands that talk to a network.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
@@ -129,6 +152,23 @@ fn on_network(command: impl Future<Output = Exit>) -> Exit {
     }
 }
 
+/// Does a command's work for a cluster, if there are other instances only while this one leads.
+async fn work_for(
+    cluster: Connected,
+    election: &Election,
+    metrics: &Metrics,
+    work: impl AsyncFnOnce(Client, Lead) -> Result<(Stats, Cluster), act::Error>,
+) -> Exit {
+    let running = match election.start(&cluster, metrics).await {
+        Ok(running) => running,
+        Err(error) => return complain(&error, Exit::Usage),
+    };
+    let done = work(cluster.client, running.lead.clone()).await;
+    // Only now that nothing is under way any more may another one begin.
+    running.end().await;
+    ended(done)
+}
+
 /// How a command ends whose loop has ended.
 fn ended(done: Result<(Stats, Cluster), act::Error>) -> Exit {
     match done {
@@ -136,6 +176,7 @@ fn ended(done: Result<(Stats, Cluster), act::Error>) -> Exit {
             tracing::info!(?stats, "stopped");
             Exit::Good
         }
+        Err(error @ act::Error::Lost(_)) => complain(&error, Exit::Lost),
         Err(error) => complain(&error, Exit::Unreachable),
     }
 }

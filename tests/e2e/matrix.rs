@@ -288,7 +288,7 @@ fn table() -> String {
         table.push('\n');
     }
     for (index, reason) in reasons.iter().enumerate() {
-        write!(table, "{}{}. {reason}\n", if index == 0 { "\n" } else { "" }, index + 1)
+        writeln!(table, "{}{}. {reason}", if index == 0 { "\n" } else { "" }, index + 1)
             .expect("a text grows");
     }
     table

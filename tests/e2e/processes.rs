@@ -53,7 +53,15 @@ impl Processes {
         let port = free_port();
         let pvbind = |command: &str, more: &[&str]| {
             let metrics = format!("127.0.0.1:{port}");
-            let usual = [command, "--kubeconfig", &self.kubeconfig, "--metrics-addr", &metrics];
+            // One of each runs, and is to outlast a server that is away for long.
+            let usual = [
+                command,
+                "--kubeconfig",
+                &self.kubeconfig,
+                "--metrics-addr",
+                &metrics,
+                "--leader-elect=false",
+            ];
             (
                 PathBuf::from(env!("CARGO_BIN_EXE_pvbind")),
                 usual.iter().chain(more).map(ToString::to_string).collect(),

@@ -188,15 +188,8 @@ impl Stage {
 
     /// Merges into an object.
     pub async fn patch(&self, kind: &str, name: &str, patch: &Value) -> Value {
-        let path = format!("{}/{name}", path(kind, &self.prefix));
-        self.insist("PATCH", &path, Some(patch)).await.unwrap_or_else(|error| panic!("{path}: {error}"))
-    }
-
-    /// The same for its status.
-    pub async fn patch_status(&self, kind: &str, name: &str, status: &Value) {
-        let path = format!("{}/{name}/status", path(kind, &self.prefix));
-        let patch = json!({"status": status});
-        self.insist("PATCH", &path, Some(&patch)).await.unwrap_or_else(|error| panic!("{path}: {error}"));
+        let url = format!("{}/{name}", path(kind, &self.prefix));
+        self.insist("PATCH", &url, Some(patch)).await.unwrap_or_else(|error| panic!("{url}: {error}"))
     }
 
     /// Deletes an object, if it is there. Whoever has to finish that may take his time.
@@ -265,17 +258,16 @@ impl Stage {
     }
 
     /// Waits until somebody is told something: of the scenario's objects, by an event for this reason.
-    pub async fn told(&self, of: &str, reason: &str) -> String {
+    pub async fn told(&self, of: &str, reason: &str, part: &str) {
         let check = async || {
             let events = self.list("Event").await;
-            let event = events
-                .iter()
-                .find(|event| text(event, "/involvedObject/name") == of && text(event, "/reason") == reason);
-            event
-                .map(|event| text(event, "/message").to_owned())
-                .ok_or_else(|| format!("{} events, none of it", events.len()))
+            let about = events.iter().filter(|event| {
+                text(event, "/involvedObject/name") == of && text(event, "/reason") == reason
+            });
+            let told: Vec<_> = about.map(|event| text(event, "/message")).collect();
+            if told.iter().any(|told| told.contains(part)) { Ok(()) } else { Err(format!("{told:?}")) }
         };
-        self.until(&format!("{of} is told of {reason}"), check).await
+        self.until(&format!("{of} is told of {reason} with {part:?}"), check).await;
     }
 
     /// Waits until a pod has a place, and says where.
@@ -361,10 +353,10 @@ impl Stage {
             let remove = async |object: Value| {
                 // Whoever would let go of it may not run, or ask for the claim that goes as well.
                 if kind == "PersistentVolume" && object.pointer("/metadata/finalizers").is_some() {
-                    let path = format!("{}/{}", path(kind, &self.prefix), name(&object));
+                    let url = format!("{}/{}", path(kind, &self.prefix), name(&object));
                     let patch = json!({"metadata": {"finalizers": null}});
                     // It may have gone by itself in the meantime.
-                    let _ = self.insist("PATCH", &path, Some(&patch)).await;
+                    let _ = self.insist("PATCH", &url, Some(&patch)).await;
                 }
                 self.delete(kind, name(&object)).await;
             };

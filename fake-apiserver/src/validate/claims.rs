@@ -185,8 +185,9 @@ mod tests {
         let wrong = |selector: Value| {
             let mut claim = claim("");
             claim["spec"]["selector"] = selector;
-            let fields: Vec<_> = create(&claim).iter().map(|cause| cause.field.clone()).collect();
-            fields.join(" ")
+            let causes = create(&claim);
+            let fields = causes.iter().map(|cause| cause.sentence().split(": ").next().unwrap_or_default());
+            fields.collect::<Vec<_>>().join(" ")
         };
         assert_eq!(wrong(json!({"matchLabels": {"tier": "has this"}})), "spec.selector.matchLabels");
         assert_eq!(wrong(json!({"matchLabels": {"a b": "gold"}})), "spec.selector.matchLabels");

@@ -7,6 +7,7 @@
 
 mod census;
 mod families;
+mod process;
 mod scheduling;
 mod sent;
 pub mod serve;
@@ -17,6 +18,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -288,6 +290,35 @@ impl Metrics {
     pub fn queue_depth(&self, depth: usize) {
         if let Some(inner) = &self.0 {
             inner.families.queue_depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// So many requests may be under way, and so many are.
+    pub fn paced(&self, limit: usize, in_flight: usize) {
+        if let Some(inner) = &self.0 {
+            inner.families.process.api_limit.set(i64::try_from(limit).unwrap_or(i64::MAX));
+            inner.families.process.api_in_flight.set(i64::try_from(in_flight).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// A request was held back for so long.
+    pub fn waited(&self, time: Duration) {
+        if let Some(inner) = &self.0 {
+            inner.families.process.api_wait_seconds.observe(time.as_secs_f64());
+        }
+    }
+
+    /// This process leads, or does not.
+    pub fn leads(&self, lease: &str, leads: bool) {
+        if let Some(inner) = &self.0 {
+            inner.families.process.leads.with_label_values(&[lease]).set(i64::from(leads));
+        }
+    }
+
+    /// A renewal had to look at the lease first.
+    pub fn leads_slowly(&self, lease: &str) {
+        if let Some(inner) = &self.0 {
+            inner.families.process.leads_slowly.with_label_values(&[lease]).inc();
         }
     }
 

@@ -1,8 +1,11 @@
 //! Volumes that are bound once a pod has a place, by each scheduler that can be had.
 
+use std::ops::Range;
+
 use serde_json::{Value, json};
 
 use crate::objects::{claim, delayed_class, merge, name, only_on, pod, text, volume};
+use crate::scenarios::faults::meanwhile;
 use crate::stage::Stage;
 use crate::target::{How, Program};
 
@@ -40,7 +43,7 @@ pub async fn with(stage: &Stage, scheduler: &str) {
         stage.create(&volume).await;
     }
     stage.create(&claim("unused", stage.prefix(), &json!({}))).await;
-    stage.told("unused", "WaitForFirstConsumer").await;
+    stage.told("unused", "WaitForFirstConsumer", "").await;
 
     ask(stage, scheduler, "one", &["5Gi"]).await;
     assert_eq!(&stage.placed("one").await, here);
@@ -55,8 +58,7 @@ pub async fn with(stage: &Stage, scheduler: &str) {
     }
 
     ask(stage, scheduler, "huge", &["500Gi"]).await;
-    let why = stage.told("huge", "FailedScheduling").await;
-    assert!(why.contains("didn't find available persistent volumes to bind"), "{why}");
+    stage.told("huge", "FailedScheduling", "didn't find available persistent volumes to bind").await;
     stage.create(&on(stage, "huge", there, "500Gi")).await;
     assert_eq!(&stage.placed("huge").await, there, "what was missing is there");
     stage.bound("huge-0").await;
@@ -72,25 +74,19 @@ pub async fn scheduler_restarts(stage: &Stage) {
     for number in 0..count {
         stage.create(&on(stage, &format!("v{number}"), &nodes[number % nodes.len()], "1Gi")).await;
     }
-    let asking = async {
-        for number in 0..count {
+    let make = async |numbers: Range<usize>| {
+        for number in numbers {
             ask(stage, "pvbind", &format!("p{number}"), &["1Gi"]).await;
         }
     };
-    let breaking = async {
-        for (at_least, how) in [(10, How::Kill), (25, How::Terminate), (40, How::Kill)] {
-            let check = async || {
-                let pods = stage.list("Pod").await;
-                let placed = pods.iter().filter(|pod| !text(pod, "/spec/nodeName").is_empty()).count();
-                assert!(placed < count, "all pods had a place before anything could break");
-                if placed >= at_least { Ok(()) } else { Err(format!("{placed} do")) }
-            };
-            stage.until(&format!("{at_least} pods have a place"), check).await;
-            stage.end(Program::Scheduler, how).await;
-            stage.ensure(Program::Scheduler).await;
-        }
+    let placed =
+        async || stage.list("Pod").await.iter().filter(|pod| !text(pod, "/spec/nodeName").is_empty()).count();
+    let restart = async |how| {
+        stage.end(Program::Scheduler, how).await;
+        stage.ensure(Program::Scheduler).await;
     };
-    tokio::join!(asking, breaking);
+    let portions = [(0..20, How::Kill), (20..40, How::Terminate), (40..count, How::Kill)];
+    meanwhile(stage, &portions, make, placed, restart).await;
     stage.all_bound(crate::stage::PATIENCE).await;
     for pod in (0..count).map(|number| format!("p{number}")) {
         let node = stage.placed(&pod).await;

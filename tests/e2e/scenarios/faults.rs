@@ -4,6 +4,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::objects::{claim, text, volume};
 use crate::stage::Stage;
 use crate::target::{Fault, How, Program};
@@ -17,8 +19,8 @@ async fn make_pairs(stage: &Stage, numbers: Range<usize>) {
     let mut objects = Vec::new();
     for number in numbers {
         let pair = [
-            claim(&format!("c{number}"), class, &serde_json::json!({})),
-            volume(&stage.named(&format!("v{number}")), class, &serde_json::json!({})),
+            claim(&format!("c{number}"), class, &json!({})),
+            volume(&stage.named(&format!("v{number}")), class, &json!({})),
         ];
         let turn = number % 2;
         objects.extend([pair[turn].clone(), pair[1 - turn].clone()]);
@@ -26,61 +28,74 @@ async fn make_pairs(stage: &Stage, numbers: Range<usize>) {
     stage.create_all(objects).await;
 }
 
-/// Waits until so many claims are bound; there must be others left.
-async fn in_the_middle(stage: &Stage, at_least: usize, of: usize) {
-    let check = async || {
-        let claims = stage.list("PersistentVolumeClaim").await;
-        let bound = claims.iter().filter(|claim| text(claim, "/status/phase") == "Bound").count();
-        assert!(bound < of, "all {of} claims were bound before anything could break");
-        if bound >= at_least { Ok(()) } else { Err(format!("{bound} are")) }
-    };
-    stage.until(&format!("{at_least} claims are bound"), check).await;
+/// Does each deed while a portion of the work is made and done: once some of it is done, and before all of it can be.
+/// `make` makes a portion, `done` says how much of all is done.
+pub async fn meanwhile<D: Copy>(
+    stage: &Stage,
+    portions: &[(Range<usize>, D)],
+    make: impl AsyncFn(Range<usize>),
+    done: impl AsyncFn() -> usize,
+    perform: impl AsyncFn(D),
+) {
+    let mut in_the_middle = 0;
+    for (portion, deed) in portions {
+        let (at_least, all) = (portion.start + portion.len() / 5, portion.end);
+        let check = async || match done().await {
+            few if few < at_least => Err(format!("{few} of {at_least}")),
+            enough => Ok(enough),
+        };
+        let breaking = async {
+            let before = stage.until("some of it is done", check).await;
+            perform(*deed).await;
+            before
+        };
+        let ((), before) = tokio::join!(make(portion.clone()), breaking);
+        in_the_middle += usize::from(before < all);
+    }
+    assert!(in_the_middle > 0, "all was done each time before anything could break");
 }
 
-/// Makes pairs, and does each deed once so many of their claims are bound.
-async fn meanwhile<D: Copy>(stage: &Stage, count: usize, deeds: &[(usize, D)], perform: impl AsyncFn(D)) {
-    let breaking = async {
-        for (at_least, deed) in deeds {
-            in_the_middle(stage, *at_least, count).await;
-            perform(*deed).await;
-        }
+/// The same for pairs that are to be bound; so many for each fault.
+async fn pairs_meanwhile<D: Copy>(stage: &Stage, each: usize, deeds: &[D], perform: impl AsyncFn(D)) {
+    let portions: Vec<_> =
+        deeds.iter().enumerate().map(|(turn, deed)| (turn * each..(turn + 1) * each, *deed)).collect();
+    let bound = async || {
+        let claims = stage.list("PersistentVolumeClaim").await;
+        claims.iter().filter(|claim| text(claim, "/status/phase") == "Bound").count()
     };
-    tokio::join!(make_pairs(stage, 0..count), breaking);
+    meanwhile(stage, &portions, async |numbers| make_pairs(stage, numbers).await, bound, perform).await;
     stage.all_bound(PATIENCE).await;
 }
 
 /// The API server is killed and, later, asked to end, and comes back each time.
 pub async fn api_server_restarts(stage: &Stage) {
-    let faults = [(100, Fault::RestartApiServer(How::Kill)), (500, Fault::RestartApiServer(How::Terminate))];
-    meanwhile(stage, 1000, &faults, async |fault| stage.fault(fault).await).await;
+    let faults = [How::Kill, How::Terminate].map(Fault::RestartApiServer);
+    pairs_meanwhile(stage, 500, &faults, async |fault| stage.fault(fault).await).await;
 }
 
 /// etcd is killed twice.
 pub async fn etcd_restarts(stage: &Stage) {
-    let faults = [(50, Fault::RestartEtcd), (150, Fault::RestartEtcd)];
-    meanwhile(stage, 300, &faults, async |fault| stage.fault(fault).await).await;
+    pairs_meanwhile(stage, 150, &[Fault::RestartEtcd; 2], async |fault| stage.fault(fault).await).await;
 }
 
 /// Watches end again and again.
 pub async fn watches_end(stage: &Stage) {
-    let faults = [20, 60, 100, 140, 180].map(|at_least| (at_least, Fault::CutWatches));
-    meanwhile(stage, 250, &faults, async |fault| stage.fault(fault).await).await;
+    pairs_meanwhile(stage, 50, &[Fault::CutWatches; 5], async |fault| stage.fault(fault).await).await;
 }
 
 /// The controller is killed, and later asked to end, and started again at once.
 pub async fn controller_restarts(stage: &Stage) {
-    let ends = [(50, How::Kill), (120, How::Kill), (200, How::Terminate)];
     let restart = async |how| {
         stage.end(Program::Controller, how).await;
         stage.ensure(Program::Controller).await;
     };
-    meanwhile(stage, 300, &ends, restart).await;
+    pairs_meanwhile(stage, 100, &[How::Kill, How::Terminate, How::Kill], restart).await;
 }
 
 /// The controller that leads is killed and, later, asked to end, and the one that stood by goes on.
 pub async fn leaders_change(stage: &Stage) {
-    let faults = [(50, Fault::ReplaceLeader(How::Kill)), (150, Fault::ReplaceLeader(How::Terminate))];
-    meanwhile(stage, 300, &faults, async |fault| stage.fault(fault).await).await;
+    let faults = [Fault::ReplaceLeader(How::Kill), Fault::ReplaceLeader(How::Terminate)];
+    pairs_meanwhile(stage, 150, &faults, async |fault| stage.fault(fault).await).await;
 }
 
 /// The release is upgraded and rolled back, each time while claims come.

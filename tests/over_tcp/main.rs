@@ -1,6 +1,8 @@
 //! The programs as users run them: `pvbind apiserver`, `pvbind controller`, `pvbind scheduler` and `pvbind extender`,
 //! processes that talk over TCP.
 
+mod election;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -193,6 +195,33 @@ fn an_extender_answers_and_lets_go_of_those_who_wait_when_told_to_stop() {
     assert_eq!((status, body.as_str()), (503, "the program stops\n"));
     assert!(TcpStream::connect(asked.trim_start_matches("http://")).is_err(), "nobody listens any more");
     assert!(server.terminate().success(), "the server ends well");
+}
+
+/// Who starts a program may close its output unread: a supervisor that keeps no logs, or a script that has ended.
+#[test]
+fn programs_whose_output_nobody_reads_serve_all_the_same() {
+    let mut server = Program::start(&["apiserver", "--listen", "127.0.0.1:0"]);
+    let file = kubeconfig(&server.first_line());
+    let path = file.path().to_str().expect("a plain path");
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("one").port();
+    let address = format!("127.0.0.1:{port}");
+    for arguments in [
+        vec!["extender", "--kubeconfig", path, "--listen", &address],
+        vec!["apiserver", "--listen", &address],
+    ] {
+        let mut program = Program::start(&arguments);
+        drop(program.0.stdout.take());
+        let start = Instant::now();
+        while TcpStream::connect(&address).is_err() {
+            let ended = program.0.try_wait().expect("it is a child");
+            assert!(ended.is_none() && start.elapsed() < PATIENCE, "{}: {ended:?}", arguments[0]);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // The address is bound before it is told.
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(program.terminate().success(), "{} ends well", arguments[0]);
+    }
 }
 
 #[test]
