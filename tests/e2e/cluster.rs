@@ -69,7 +69,7 @@ fn values(tag: &str, kube_scheduler: &str) -> Value {
 /// The Deployment of a program, if the chart has one.
 fn deployment(program: Program) -> Option<&'static str> {
     match program {
-        Program::Controller => Some("controller"),
+        Program::Controller | Program::Standby => Some("controller"),
         Program::Scheduler => Some("scheduler"),
         Program::Extender => Some("extender"),
         Program::Provisioner | Program::KubeScheduler => None,
@@ -233,6 +233,10 @@ impl Target for Cluster {
 
     fn nodes(&self) -> Nodes {
         Nodes::Real
+    }
+
+    fn lease(&self) -> [&'static str; 2] {
+        [RELEASE, "pvbind-controller"]
     }
 
     fn shares_files(&self) -> bool {

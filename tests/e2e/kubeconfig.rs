@@ -86,7 +86,9 @@ impl Target for Cluster {
 
     fn ensure(&self, program: Program) {
         match program {
-            Program::Controller | Program::Scheduler | Program::Provisioner => self.processes.ensure(program),
+            Program::Controller | Program::Standby | Program::Scheduler | Program::Provisioner => {
+                self.processes.ensure(program);
+            }
             // Whether it runs shows.
             Program::KubeScheduler => {}
             Program::Extender => panic!("no scenario with the extender is run here"),
@@ -102,7 +104,14 @@ impl Target for Cluster {
     }
 
     fn fault(&self, fault: Fault) {
-        panic!("nobody breaks a cluster that may be somebody's: {fault:?}");
+        match fault {
+            Fault::ReplaceLeader(how) => self.processes.replace_leader(how),
+            Fault::RestartApiServer(_)
+            | Fault::RestartEtcd
+            | Fault::CutWatches
+            | Fault::Upgrade
+            | Fault::RollBack => panic!("nobody breaks a cluster that may be somebody's: {fault:?}"),
+        }
     }
 
     fn said(&self) -> String {

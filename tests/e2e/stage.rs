@@ -89,6 +89,13 @@ impl Stage {
         self.on_target(move |target| target.metrics(program)).await
     }
 
+    /// The lease by which controllers take turns.
+    pub async fn lease(&self) -> Result<Value, String> {
+        let [namespace, name] = self.target.lease();
+        let url = format!("{}/{name}", path("Lease", namespace));
+        self.send("GET", &url, None).await.map_err(|error| error.to_string())
+    }
+
     /// See [`Target::shares_files`].
     pub fn shares_files(&self) -> bool {
         self.target.shares_files()
@@ -308,6 +315,8 @@ impl Stage {
     /// Waits until every claim of the scenario is bound.
     pub async fn all_bound(&self, time: Duration) {
         let check = async || {
+            // It ends when it loses its lease, and whoever runs it starts it again.
+            self.ensure(Program::Controller).await;
             let claims = self.list("PersistentVolumeClaim").await;
             let open = claims.iter().filter(|claim| text(claim, "/status/phase") != "Bound").count();
             let all = self.claims().len();

@@ -85,7 +85,7 @@ pub async fn scheduler_restarts(stage: &Stage) {
         stage.end(Program::Scheduler, how).await;
         stage.ensure(Program::Scheduler).await;
     };
-    let portions = [(0..20, How::Kill), (20..40, How::Terminate), (40..count, How::Kill)];
+    let portions = [(0..30, How::Kill), (30..count, How::Terminate)];
     meanwhile(stage, &portions, make, placed, restart).await;
     stage.all_bound(crate::stage::PATIENCE).await;
     for pod in (0..count).map(|number| format!("p{number}")) {
