@@ -346,6 +346,13 @@ impl Decider {
         }
     }
 
+    /// The same because of what this program did itself: that writes are assumed or taken back is no news to a key which
+    /// backs off. Two keys whose writes are both refused would wake each other without end.
+    fn wake_again(&mut self, mut wakes: Wakes) {
+        wakes.keys.retain(|key| !self.queue.backs_off(key));
+        self.wake(wakes);
+    }
+
     /// What was reserved for a claim that others use too, they may give back now.
     fn tell_sharing(&mut self, assumption: &Assumption) {
         let claims = assumption.volumes.bindings.iter().map(Binding::claim_key);
@@ -577,7 +584,7 @@ impl Decider {
         self.let_go(&key);
         for target in &targets {
             let wakes = self.cluster.restore(target);
-            self.wake(wakes);
+            self.wake_again(wakes);
         }
         self.set_free(&key, &targets, job.id);
         self.enqueue(&key);
@@ -653,7 +660,7 @@ impl Decider {
     fn assume(&mut self, objects: impl Iterator<Item = Object>) {
         for object in objects {
             let wakes = self.cluster.assume(object);
-            self.wake(wakes);
+            self.wake_again(wakes);
         }
     }
 
@@ -737,11 +744,9 @@ impl Decider {
         }
         for target in &targets {
             let answer = outcome.answers.get(target).cloned();
-            let mut wakes = self.cluster.confirm(target, answer);
+            let wakes = self.cluster.confirm(target, answer);
             self.metrics.see(&self.cluster, target);
-            // That writes are taken back is no news to a key that has just failed.
-            wakes.keys.retain(|key| !self.queue.backs_off(key));
-            self.wake(wakes);
+            self.wake_again(wakes);
         }
         let follower = self.begin_follower(id, &outcome);
         self.set_free(&key, &targets, id);
@@ -815,6 +820,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use std::collections::VecDeque;
+
     use crate::act::Error;
     use crate::objects::{Claim, Class, Node, Pod, Volume};
 
@@ -861,6 +868,44 @@ mod tests {
         let job = decider.next(now).unwrap();
         let unbind = decide::Write::UnbindVolume { volume: Key::volume("reserved") };
         assert!(job.actions.contains(&Action::Write(unbind)), "{job:?}");
+    }
+
+    /// Somebody else has changed everything, and the watches have not told yet: until they do, or a pause is over, there is
+    /// nothing to try again.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_refused_is_not_tried_again_at_once() {
+        let mut decider = Decider::new(Settings::default(), Roles::controller());
+        let volume = json!({
+            "metadata": {"name": "v", "resourceVersion": "1"},
+            "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]},
+            "status": {"phase": "Pending"},
+        });
+        // Another controller has bound it to the volume; of the volume that is not known yet.
+        let claim = json!({
+            "metadata": {"namespace": "default", "name": "c", "uid": "u", "resourceVersion": "1"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": "v",
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+            "status": {"phase": "Pending"},
+        });
+        decider.show(Object::from(serde_json::from_value::<Claim>(claim).unwrap()));
+        decider.show(Object::from(serde_json::from_value::<Volume>(volume).unwrap()));
+        let (now, mut jobs, mut refused) = (Instant::now(), VecDeque::new(), Vec::new());
+        loop {
+            // Everything that may be under way at once is.
+            jobs.extend(std::iter::from_fn(|| decider.next(now)));
+            let Some(job) = jobs.pop_front() else { break };
+            let written = job.actions.iter().find_map(|action| match action {
+                Action::Write(write) => Some(write.target().clone()),
+                _ => None,
+            });
+            refused.extend(written.clone().map(|target| (job.key.clone(), target)));
+            assert!(refused.len() < 10, "it goes on and on: {refused:?}");
+            let error = written.map(|key| Error::Conflict { key });
+            jobs.extend(decider.finish(job.id, Outcome { error, ..Outcome::default() }, now));
+        }
+        assert!(!refused.is_empty());
     }
 
     /// A scheduler that knows one node with room for so many pods, a volume, a claim that waits for a pod, and the pod.

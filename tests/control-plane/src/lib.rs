@@ -267,6 +267,11 @@ impl ControlPlane {
     /// Starts kube-controller-manager with these controllers only, such as `persistentvolume-binder-controller`, and further
     /// arguments.
     pub fn start_controller_manager(&mut self, controllers: &[&str], further: &[&str]) {
+        self.start_controller_manager_as("kube-controller-manager", controllers, further);
+    }
+
+    /// The same under a name, so that several can run side by side.
+    pub fn start_controller_manager_as(&mut self, name: &str, controllers: &[&str], further: &[&str]) {
         let mut arguments = vec![
             format!("--kubeconfig={}", self.argument("admin.conf")),
             format!("--controllers={}", controllers.join(",")),
@@ -274,12 +279,12 @@ impl ControlPlane {
             "--use-service-account-credentials=false".to_owned(),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={}", free_port()),
-            format!("--cert-dir={}", self.argument("manager-serving")),
+            format!("--cert-dir={}", self.argument(&format!("{name}-serving"))),
             format!("--service-account-private-key-file={}", self.argument("accounts.key")),
             format!("--root-ca-file={}", self.argument("ca.crt")),
         ];
         arguments.extend(further.iter().map(|argument| (*argument).to_owned()));
         let program = self.assets.join("kube-controller-manager");
-        let _output = self.run("kube-controller-manager", &program, &arguments);
+        let _output = self.run(name, &program, &arguments);
     }
 }
