@@ -770,7 +770,7 @@ impl Decider {
             self.metrics.attempt_failed(&self.cluster, key);
             self.let_go(key);
             self.note(key, Happened::Failed(error.clone()));
-            tracing::info!(%key, %error, "the rest of the plan is dropped");
+            tracing::debug!(%key, %error, "the rest of the plan is dropped");
         }
         let step = operation.as_ref().and_then(|running| self.next_step(running, &mut outcome));
         if let Some(plan) = step {

@@ -136,7 +136,9 @@ async fn perform_write(
     }
     let sent = Sent::about(key, before, &request);
     let answer = send(client, key, before, request, write).await;
-    outcome.sent.push(sent.answered(&answer));
+    let sent = sent.answered(&answer);
+    tracing::debug!(%key, verb = sent.verb, from = sent.from, answer = ?sent.answer, "sent");
+    outcome.sent.push(sent);
     let answer = answer?;
     outcome.writes += 1;
     if let Some(answer) = answer {

@@ -13,6 +13,7 @@ pub mod events;
 pub mod execute;
 pub mod extender;
 pub mod lease;
+pub mod log;
 pub mod metrics;
 pub mod operations;
 pub mod pace;

@@ -15,6 +15,7 @@ use super::events::{self, EventSink};
 use super::execute::{self, Executor, Outcome};
 use super::extender::{Extender, Unanswered};
 use super::lease::Lead;
+use super::log::Told;
 use super::metrics::Metrics;
 use super::pace::Pace;
 use super::plugin::Plugins;
@@ -168,7 +169,7 @@ async fn decide_and_perform(
     let (metrics, lead) = (options.metrics, options.lead);
     let mut intake = Intake::new(&options.roles, &client, &metrics);
     let mut decider = Decider::new(options.settings, options.roles).with_metrics(metrics.clone());
-    let mut jobs = FuturesUnordered::new();
+    let (mut jobs, mut pulse) = (FuturesUnordered::new(), metrics.pulse());
     let mut stats = Stats::default();
     let executor = Executor {
         client,
@@ -204,6 +205,7 @@ async fn decide_and_perform(
             loss = lead.lost() => return Err(Error::Lost(loss)),
             () = &mut stop => break,
             () = lead.begun(), if !lead.holds() => {}
+            () = pulse.felt() => {}
             Some((id, outcome)) = jobs.next() => {
                 stats.writes += outcome.writes;
                 for job in decider.finish(id, outcome, Instant::now()) {
@@ -240,8 +242,11 @@ fn decides(intake: &Intake, lead: &Lead) -> Result<(), Unanswered> {
 }
 
 async fn perform(executor: Executor, metrics: Metrics, job: Job) -> (u64, Outcome) {
-    let (id, matter) = (job.id, metrics.matter(&job));
+    let (id, matter, told) = (job.id, metrics.matter(&job), Told::of(&job));
     let outcome = execute::perform(&executor, job).await;
+    if let Some(told) = told {
+        told.ended(&outcome);
+    }
     metrics.performed(&matter, &outcome);
     (id, outcome)
 }
@@ -258,6 +263,7 @@ struct Intake {
 impl Intake {
     fn new(roles: &Roles, client: &Client, metrics: &Metrics) -> Self {
         let unlisted = kinds(roles).into_iter().collect();
+        metrics.unlisted(&unlisted);
         Intake { unlisted, scrubbing: Scrubbing::new(), client: client.clone(), metrics: metrics.clone() }
     }
 
@@ -273,9 +279,8 @@ impl Intake {
             Change::Gone(object) => decider.went(&object),
             Change::Listed(kind, keys) => {
                 decider.listed(kind, &keys);
-                self.unlisted.remove(&kind);
-                if self.is_complete() {
-                    self.metrics.all_listed();
+                if self.unlisted.remove(&kind) {
+                    self.metrics.unlisted(&self.unlisted);
                 }
             }
             Change::Trouble(kind, error) => tracing::warn!(kind = kind.as_str(), %error, "watch"),

@@ -122,6 +122,7 @@ async fn extend_observed(
     let server = serve(pages::router(asker), listener, identity, pages::LIMITS, server_stops);
     let pace = arguments.pacing.pace(&metrics);
     work_for(cluster, &arguments.election, &metrics, async |client, lead| {
+        metrics.ready_while(lead.clone());
         let work = async {
             let done = act::run_extender(client, Options { lead, pace, ..options }, extender, stop).await;
             drop(loop_ends);

@@ -1,6 +1,7 @@
 //! The commands: one file each, wiring only.
 
 pub mod apiserver;
+mod config;
 mod connection;
 pub mod controller;
 mod counting;
@@ -13,14 +14,17 @@ mod recycler;
 pub mod scheduler;
 pub mod simulate;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use kube::Client;
 
 use crate::act::{self, Lead, Metrics, Stats};
 use crate::cluster::Cluster;
+use config::{Configuration, Refused};
 use connection::Connected;
 use election::Election;
 
@@ -31,6 +35,10 @@ pub struct Cli {
     /// How logs are written; they go to stderr, `RUST_LOG` says which.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, env = "PVBIND_LOG_FORMAT")]
     log_format: LogFormat,
+    /// A file of options, in YAML: each by its name here, such as `executors: 64`. Flags and environment variables come
+    /// before it.
+    #[arg(long, global = true, env = "PVBIND_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -87,11 +95,28 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// Runs the command that a command line asks for.
+#[must_use]
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
+    let read = config::read(&Cli::command(), arguments)
+        .and_then(|(matches, all)| Ok((Cli::from_arg_matches(&matches)?, all)));
+    match read {
+        Ok((cli, configuration)) => cli.run(&configuration),
+        // Help and version go to standard output, and are no problem.
+        Err(Refused::Line(error)) => error.exit(),
+        Err(error @ Refused::File(_)) => complain(&error, Exit::Usage),
+    }
+}
+
 impl Cli {
-    /// Runs the command that was asked for.
-    #[must_use]
-    pub fn run(self) -> Exit {
+    fn run(self, configuration: &Configuration) -> Exit {
         start_logging(self.log_format);
+        // Who reads what a simulation says has no use for it.
+        if !matches!(self.command, Command::Simulate(_) | Command::Apiserver(_)) {
+            let file = self.config.as_ref().map(|file| file.display().to_string());
+            let all = serde_json::to_string(configuration).unwrap_or_default();
+            tracing::info!(version = env!("CARGO_PKG_VERSION"), file, configuration = all, "configured");
+        }
         match self.command {
             Command::Simulate(arguments) => simulate::run(&arguments),
             Command::Apiserver(arguments) => apiserver::run(&arguments),

@@ -146,9 +146,9 @@ impl Cluster {
 
     fn scale(&self, component: &str, replicas: u32) {
         let path = format!("/apis/apps/v1/namespaces/{RELEASE}/deployments/{RELEASE}-{component}");
-        let patch = json!({"spec": {"replicas": replicas}});
+        let change = json!({"spec": {"replicas": replicas}});
         self.wait(&format!("scaling {component}"), || {
-            self.send("PATCH", &path, &patch).map(|_| ()).map_err(|error| error.to_string())
+            self.send("PATCH", &path, &change).map(|_| ()).map_err(|error| error.to_string())
         });
     }
 
@@ -318,7 +318,7 @@ impl Target for Cluster {
             for pod in self.pods(component).unwrap_or_default() {
                 let path = format!("/api/v1/namespaces/{RELEASE}/pods/{}/log?tailLines=25", name(&pod));
                 let log = self.page(&path).unwrap_or_else(|error| error.to_string());
-                said += &format!("\n{} is {}:\n{log}", name(&pod), text(&pod, "/status/phase"));
+                said += &["\n", name(&pod), " is ", text(&pod, "/status/phase"), ":\n", &log].concat();
             }
         }
         said

@@ -87,7 +87,7 @@ impl Target for Cluster {
     fn ensure(&self, program: Program) {
         match program {
             Program::Controller | Program::Standby | Program::Scheduler | Program::Provisioner => {
-                self.processes.ensure(program)
+                self.processes.ensure(program);
             }
             // Whether it runs shows.
             Program::KubeScheduler => {}

@@ -61,7 +61,7 @@ const NO_PODS: &[(&str, &str)] = &[
 /// Where our programs are processes of this machine.
 const NO_RELEASE: &[(&str, &str)] =
     &[("fake", NO_DEPLOYMENT), ("control-plane", NO_DEPLOYMENT), ("kubeconfig", NO_DEPLOYMENT)];
-const NO_DEPLOYMENT: &str = "our programs run as processes beside it, one of each";
+const NO_DEPLOYMENT: &str = "our programs run as processes: there is no release";
 const NO_KUBELET: &str = "no kubelet runs pods";
 
 /// All scenarios.

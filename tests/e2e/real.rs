@@ -126,7 +126,7 @@ impl Target for Real {
                 assert_eq!(scheduler.ended(), None, "kube-scheduler has ended: {}", scheduler.said());
             }
             Program::Controller | Program::Standby | Program::Scheduler | Program::Provisioner => {
-                self.processes.ensure(program)
+                self.processes.ensure(program);
             }
         }
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::{PATIENCE, Program, all_bound, create_pairs, kubeconfig};
 
 /// Asks for a page, and returns status and body.
-fn get(url: &str, path: &str) -> (u16, String) {
+pub fn get(url: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(url.trim_start_matches("http://")).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").expect("it reads");

@@ -2,6 +2,7 @@
 //! processes that talk over TCP.
 
 mod election;
+mod logs;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -149,7 +149,7 @@ mod tests {
         assert!(!lead.holds());
         baton.extend(Instant::now() + TERM);
         lead.begun().await;
-        tokio::time::advance(TERM - Duration::from_millis(1)).await;
+        tokio::time::advance(Duration::from_millis(11_999)).await;
         assert!(lead.holds());
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(!lead.holds());

@@ -215,7 +215,13 @@ mod tests {
         // A server that does fifty a second, in whatever order.
         for round_number in 0..100 {
             let count = limit.allowed().min(if round_number < 5 { 4 } else { 256 });
-            round(&mut limit, &mut now, count, Duration::from_secs_f64(count as f64 / 50.0), Answer::Done);
+            round(
+                &mut limit,
+                &mut now,
+                count,
+                u32::try_from(count).unwrap() * Duration::from_millis(20),
+                Answer::Done,
+            );
         }
         assert!((25..=60).contains(&limit.allowed()), "{}", limit.allowed());
     }

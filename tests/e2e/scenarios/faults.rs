@@ -12,7 +12,7 @@ use crate::stage::Stage;
 use crate::target::{Fault, How, Program};
 
 /// How long all claims may take, with everything that breaks.
-const PATIENCE: Duration = Duration::from_secs(150);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Makes pairs of these numbers, of which any two fit each other, half of the claims before their volumes.
 async fn make_pairs(stage: &Stage, numbers: Range<usize>) {
@@ -46,7 +46,7 @@ pub async fn meanwhile<D: Copy>(
             enough => Ok(enough),
         };
         let breaking = async {
-            let before = stage.until("some of it is done", check).await;
+            let before = stage.within(PATIENCE, "some of it is done", check).await;
             perform(*deed).await;
             before
         };
