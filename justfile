@@ -46,6 +46,18 @@ extender *args:
 kube-scheduler:
     cargo test --test extender kube_scheduler:: -- --nocapture
 
+# Compares where upstream's controller and ours end, in every world, on real API servers (needs KUBEBUILDER_ASSETS, a folder with etcd, kube-apiserver, kube-controller-manager and kube-scheduler).
+compare *args:
+    cargo test --test compare -- --include-ignored {{args}}
+
+# The same, and writes down every difference that is explained.
+compare-table:
+    COMPARE_TABLE="$PWD/snapshots/compare/differences.md" cargo test --test compare -- --include-ignored
+
+# Runs two controllers at once: on the fake, and on a real API server where KUBEBUILDER_ASSETS names a folder with the programs.
+together:
+    cargo test --test together -- --nocapture --test-threads=1
+
 # Measures what simulations of growing worlds cost; sizes may be given.
 bench *args:
     cargo bench --bench simulate -- {{args}}

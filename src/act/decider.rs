@@ -269,23 +269,23 @@ impl Decider {
         if let Some(key) = key {
             self.metrics.see(&self.cluster, &key);
         }
-        self.wake(wakes);
+        self.wake(&wakes);
     }
 
     /// A watch shows an object as it was when it went.
     pub fn went(&mut self, object: &Object) {
         let wakes = self.cluster.went(object);
-        self.forget(&object.key(), wakes);
+        self.forget(&object.key(), &wakes);
     }
 
     /// A list lacks an object that was known.
     pub fn gone(&mut self, key: &Key) {
         let wakes = self.cluster.gone(key);
-        self.forget(key, wakes);
+        self.forget(key, &wakes);
     }
 
     /// Forgets what was going on about an object, if it is gone.
-    fn forget(&mut self, key: &Key, wakes: Wakes) {
+    fn forget(&mut self, key: &Key, wakes: &Wakes) {
         self.shown += u64::from(key.kind() != Kind::Pod);
         if self.cluster.known(key).is_some() {
             self.wake(wakes);
@@ -318,10 +318,13 @@ impl Decider {
         }
     }
 
-    /// Has a key decided about because of what this program did itself: that is no news to a key which backs off.
+    /// The same because of what this program did itself: that is no news to a key which backs off.
     fn enqueue_again(&mut self, key: &Key) {
         if !self.queue.backs_off(key) {
-            self.enqueue(key);
+            self.parked.wake(key);
+            if self.decides_about(key.kind()) {
+                self.queue.push_own(key);
+            }
         }
     }
 
@@ -335,22 +338,28 @@ impl Decider {
         }
     }
 
-    fn wake(&mut self, wakes: Wakes) {
-        for key in wakes.keys {
-            self.enqueue(&key);
+    fn wake(&mut self, wakes: &Wakes) {
+        for key in &wakes.keys {
+            self.enqueue(key);
         }
-        let Some(change) = wakes.change.filter(|_| !self.parked.is_empty()) else { return };
-        self.tell(News::of_change(&self.cluster, &change));
-        if let Some(assumption) = &change.released {
-            self.tell_sharing(assumption);
-        }
+        self.tell_parked(wakes);
     }
 
     /// The same because of what this program did itself: that writes are assumed or taken back is no news to a key which
-    /// backs off. Two keys whose writes are both refused would wake each other without end.
-    fn wake_again(&mut self, mut wakes: Wakes) {
-        wakes.keys.retain(|key| !self.queue.backs_off(key));
-        self.wake(wakes);
+    /// backs off. Two keys whose writes are both refused would wake each other, and one itself, without end.
+    fn wake_again(&mut self, wakes: &Wakes) {
+        for key in &wakes.keys {
+            self.enqueue_again(key);
+        }
+        self.tell_parked(wakes);
+    }
+
+    fn tell_parked(&mut self, wakes: &Wakes) {
+        let Some(change) = wakes.change.as_ref().filter(|_| !self.parked.is_empty()) else { return };
+        self.tell(News::of_change(&self.cluster, change));
+        if let Some(assumption) = &change.released {
+            self.tell_sharing(assumption);
+        }
     }
 
     /// What was reserved for a claim that others use too, they may give back now.
@@ -584,7 +593,7 @@ impl Decider {
         self.let_go(&key);
         for target in &targets {
             let wakes = self.cluster.restore(target);
-            self.wake_again(wakes);
+            self.wake_again(&wakes);
         }
         self.set_free(&key, &targets, job.id);
         self.enqueue(&key);
@@ -660,7 +669,7 @@ impl Decider {
     fn assume(&mut self, objects: impl Iterator<Item = Object>) {
         for object in objects {
             let wakes = self.cluster.assume(object);
-            self.wake_again(wakes);
+            self.wake_again(&wakes);
         }
     }
 
@@ -728,7 +737,7 @@ impl Decider {
         // What was read may be newer than what the watches have shown.
         for object in reads.values().flatten().filter(|object| object.key() == *operation.key()) {
             let wakes = self.cluster.answer(object.clone());
-            self.wake(wakes);
+            self.wake(&wakes);
         }
         Some(operation::operate(&self.cluster, &self.settings, operation, &reads))
     }
@@ -746,7 +755,7 @@ impl Decider {
             let answer = outcome.answers.get(target).cloned();
             let wakes = self.cluster.confirm(target, answer);
             self.metrics.see(&self.cluster, target);
-            self.wake_again(wakes);
+            self.wake_again(&wakes);
         }
         let follower = self.begin_follower(id, &outcome);
         self.set_free(&key, &targets, id);
@@ -874,6 +883,12 @@ mod tests {
     /// nothing to try again.
     #[tokio::test(start_paused = true)]
     async fn what_is_refused_is_not_tried_again_at_once() {
+        for executors in [1, 64] {
+            refused_for_ever(executors);
+        }
+    }
+
+    fn refused_for_ever(executors: usize) {
         let mut decider = Decider::new(Settings::default(), Roles::controller());
         let volume = json!({
             "metadata": {"name": "v", "resourceVersion": "1"},
@@ -893,8 +908,11 @@ mod tests {
         decider.show(Object::from(serde_json::from_value::<Volume>(volume).unwrap()));
         let (now, mut jobs, mut refused) = (Instant::now(), VecDeque::new(), Vec::new());
         loop {
-            // Everything that may be under way at once is.
-            jobs.extend(std::iter::from_fn(|| decider.next(now)));
+            while jobs.len() < executors
+                && let Some(job) = decider.next(now)
+            {
+                jobs.push_back(job);
+            }
             let Some(job) = jobs.pop_front() else { break };
             let written = job.actions.iter().find_map(|action| match action {
                 Action::Write(write) => Some(write.target().clone()),

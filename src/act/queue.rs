@@ -47,6 +47,8 @@ pub struct Queue {
     ready: BTreeMap<Kind, VecDeque<Key>>,
     /// The keys that are to be looked at. A key that stands in the lists above and not here has been.
     queued: BTreeSet<Key>,
+    /// Those of them that are to be looked at for what this program did itself alone.
+    own: BTreeSet<Key>,
     later: BTreeSet<(Instant, Key)>,
     failures: BTreeMap<Key, u32>,
     /// The keys that wait after a failure.
@@ -58,13 +60,29 @@ pub struct Queue {
 impl Queue {
     /// Queues a key behind the others of its kind.
     pub fn push(&mut self, key: &Key) {
-        if self.queued.insert(key.clone()) {
+        self.own.remove(key);
+        self.line_up(key);
+    }
+
+    /// The same for what this program did itself: that is no news to a key that has failed, or fails before its turn.
+    pub fn push_own(&mut self, key: &Key) {
+        if !self.backs_off(key) && self.line_up(key) {
+            self.own.insert(key.clone());
+        }
+    }
+
+    /// Says whether the key did not stand there yet.
+    fn line_up(&mut self, key: &Key) -> bool {
+        let is_new = self.queued.insert(key.clone());
+        if is_new {
             self.ready.entry(key.kind()).or_default().push_back(key.clone());
         }
+        is_new
     }
 
     /// Queues a key before all others.
     pub fn push_front(&mut self, key: &Key) {
+        self.own.remove(key);
         self.queued.insert(key.clone());
         self.urgent.push_front(key.clone());
     }
@@ -86,6 +104,9 @@ impl Queue {
         let pause = FIRST_BACKOFF.saturating_mul(1 << (*failures).min(16)).min(longest);
         *failures = failures.saturating_add(1);
         self.backing_off.insert(key.clone());
+        if self.own.remove(key) {
+            self.queued.remove(key);
+        }
         if self.retries.get(key).is_none_or(|at| *at > now + pause) {
             self.retries.insert(key.clone(), now + pause);
             self.push_at(key, now + pause);
@@ -126,6 +147,7 @@ impl Queue {
             let key = self.urgent.pop_front().or_else(in_turn)?;
             if self.queued.remove(&key) {
                 self.backing_off.remove(&key);
+                self.own.remove(&key);
                 return Some(Turn::Sync(key));
             }
         }
@@ -161,6 +183,21 @@ mod tests {
     fn drain(queue: &mut Queue) -> Vec<Turn> {
         let now = Instant::now();
         std::iter::from_fn(|| queue.pop(now)).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_fails_has_no_turn_for_what_the_program_did_itself() {
+        let (mut queue, key) = (Queue::default(), Key::volume("v"));
+        queue.push_own(&key);
+        queue.retry(&key, Instant::now());
+        queue.push_own(&key);
+        assert_eq!(drain(&mut queue), []);
+        queue.push(&key);
+        assert_eq!(drain(&mut queue), [Turn::Sync(key.clone())], "something else has changed");
+        queue.push_own(&key);
+        queue.push(&key);
+        queue.retry(&key, Instant::now());
+        assert_eq!(drain(&mut queue), [Turn::Sync(key)], "something else changed before it failed");
     }
 
     #[tokio::test(start_paused = true)]

@@ -130,10 +130,11 @@ impl Cluster {
         namespace: &str,
         name: &str,
         status: bool,
-        patch: Value,
+        change: Value,
     ) -> Result<Value, Error> {
-        let path = kind.one(namespace, name) + if status { "/status" } else { "" };
-        self.send("PATCH", &path, "application/merge-patch+json", Some(patch)).await
+        let whole = kind.one(namespace, name);
+        let path = if status { format!("{whole}/status") } else { whole };
+        self.send("PATCH", &path, "application/merge-patch+json", Some(change)).await
     }
 
     /// Deletes an object, in the background; at once where there is no grace.

@@ -115,8 +115,8 @@ impl Comparison {
         let [upstream, controller, scheduler] = &mut stage.stacks;
         let with_pods = world.has_pods();
         let (upstream, controller, scheduler) = stage.runtime.block_on(async {
-            let scheduled = async { if with_pods { Some(scheduler.run(&world).await) } else { None } };
-            tokio::join!(upstream.run(&world), controller.run(&world), scheduled)
+            let third = async { if with_pods { Some(scheduler.run(&world).await) } else { None } };
+            tokio::join!(upstream.run(&world), controller.run(&world), third)
         });
         self.pool.give_back(stage);
         let upstream = upstream.map_err(|error| format!("upstream: {error}"))?;

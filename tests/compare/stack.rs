@@ -35,7 +35,7 @@ pub enum Side {
 }
 
 /// How long nothing may move before all counts as quiet: longer than upstream's resync, and than a pod's pause.
-const QUIET: Duration = Duration::from_millis(3000);
+const QUIET: Duration = Duration::from_secs(3);
 /// The same before volumes get claims, and claims pods.
 const PAUSE: Duration = Duration::from_millis(700);
 /// How long a program may take until it does its work.
@@ -218,9 +218,9 @@ impl Stack {
         let mut loader = Loader::new(&self.cluster);
         if world.is_dump() {
             self.end_programs();
-            let loaded = self.load(world, &mut loader, census).await;
+            let put = self.load(world, &mut loader, census).await;
             self.start_programs().await;
-            loaded?;
+            put?;
         } else {
             self.load(world, &mut loader, census).await?;
         }

@@ -8,6 +8,16 @@ use crate::differ::Difference;
 /// Names the file in which the differences are to be told.
 const WHERE: &str = "COMPARE_TABLE";
 
+/// What stands above the table.
+const HEAD: &str = "# Differences from upstream on a real API server
+
+As the last full run of `tests/compare` saw them; `just compare-table` writes this. `docs/compare.md` says what is compared, and
+ARCHITECTURE.md has the rows.
+
+| world | side | object | field | upstream | pvbind | row |
+|---|---|---|---|---|---|---|
+";
+
 /// A text as a cell takes it.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;")
@@ -37,5 +47,5 @@ pub fn write(explained: &[(Difference, String)]) {
         })
         .collect();
     lines.sort();
-    std::fs::write(Path::new(&path), lines.concat()).expect("the table is written");
+    std::fs::write(Path::new(&path), HEAD.to_owned() + &lines.concat()).expect("the table is written");
 }

@@ -1,6 +1,7 @@
 //! Two controllers on a real API server: two of ours, and ours beside upstream's.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -123,13 +124,21 @@ async fn requests(client: &Client) -> BTreeMap<String, u64> {
 }
 
 /// What became of the burst, and what was asked of the API server.
-#[derive(Debug)]
 struct Outcome {
     verdict: Verdict,
     requests: u64,
     conflicts: u64,
     /// From the end of the burst until the last change.
     after: Duration,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Verdict { changes, bound, .. } = self.verdict;
+        let Outcome { requests, conflicts, after, .. } = self;
+        write!(f, "{bound} bound by {changes} changes, {requests} requests with {conflicts} conflicts, ")?;
+        write!(f, "quiet after {} ms", after.as_millis())
+    }
 }
 
 /// Runs the burst under these controllers, on a control plane of their own.
@@ -172,7 +181,7 @@ async fn under(assets: PathBuf, controllers: &[Controller]) -> Outcome {
         conflicts: requests.get("409").copied().unwrap_or_default(),
         after,
     };
-    println!("{controllers:?}: {outcome:?}");
+    println!("{controllers:?}: {outcome}");
     outcome
 }
 
@@ -196,11 +205,8 @@ async fn no_fight(two: [Controller; 2]) {
     assert_eq!(alone.verdict.wrong, Vec::<String>::new());
     let both = under(assets, &two).await;
     assert_eq!(both.verdict.wrong, Vec::<String>::new(), "{two:?}");
-    assert!(
-        both.verdict.changes <= 2 * alone.verdict.changes,
-        "{both:?} by {two:?}, {alone:?} by one of ours"
-    );
-    assert!(both.requests <= 3 * alone.requests, "{both:?} by {two:?}, {alone:?} by one of ours");
+    assert!(both.verdict.changes <= 2 * alone.verdict.changes, "{two:?}: {both}; one of ours: {alone}");
+    assert!(both.requests <= 3 * alone.requests, "{two:?}: {both}; one of ours: {alone}");
 }
 
 #[tokio::test]
