@@ -99,6 +99,10 @@ deny:
 mutants *args:
     cargo mutants {{args}}
 
+# Takes turns on a lease with a candidate of client-go (needs Go, and its module proxy or cache).
+client-go:
+    PVBIND_CLIENT_GO=1 cargo test --test lease client_go:: -- --nocapture
+
 # Builds the program as one static file, and an image of it as an OCI archive, without Docker; x86_64 or aarch64 (see deploy/image/build.sh for what it needs).
 image arch=arch():
     deploy/image/build.sh {{arch}}

@@ -2,12 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 /// A world is made of many small strings and maps: the system's allocator would be a third of the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    pvbind::cmd::Cli::parse().run().into()
+    pvbind::cmd::run(std::env::args_os()).into()
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use fake_apiserver::{Call, FakeApiServer, Fault, Ids, Options, Plugins, Status};
 use kube::Client;
 use pvbind::act::metrics::serve::serve;
-use pvbind::act::{self, Metrics};
+use pvbind::act::{self, Metrics, Pace};
 use pvbind::decide::binder::Pods;
 use pvbind::decide::{Settings, plugin};
 use serde_json::{Value, json};
@@ -251,7 +251,11 @@ async fn prometheus_gets_what_happened() {
     let early = get(address, "/readyz").await;
     assert_eq!((early.status, early.body.as_str()), (503, "not every kind of object has been listed yet"));
 
+    // One that leads, and once had to look at the lease first.
+    metrics.leads("pvbind-controller", true);
+    metrics.leads_slowly("pvbind-controller");
     let options = act::Options {
+        pace: Pace::adaptive(None, metrics.clone()),
         settings: Settings { plugins: plugin::PROVISIONING, ..Settings::default() },
         plugins: act::Plugins::pretended(),
         metrics,

@@ -77,6 +77,7 @@ fn start_ours(plane: &mut ControlPlane, pods: bool) {
             (*command).to_owned(),
             format!("--kubeconfig={}", plane.argument("admin.conf")),
             "--metrics-addr=127.0.0.1:0".to_owned(),
+            "--leader-elect=false".to_owned(),
         ];
         let _output = plane.run(command, Path::new(env!("CARGO_BIN_EXE_pvbind")), &arguments);
     }

@@ -6,6 +6,7 @@ mod claims;
 mod classes;
 mod drivers;
 mod events;
+mod leases;
 mod metadata;
 pub(crate) mod names;
 mod nodes;
@@ -41,7 +42,8 @@ pub(crate) fn update(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
         ("", "Node", "") => nodes::update(old, new),
         ("", "Event", "") => events::update(old, new, false),
         ("events.k8s.io", "Event", "") => events::update(old, new, true),
-        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet", "") => fields(kind, new),
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet", "")
+        | ("coordination.k8s.io", "Lease", "") => fields(kind, new),
         ("storage.k8s.io", "StorageClass", "") => classes::update(old, new),
         ("storage.k8s.io", "CSIDriver", "") => drivers::update_driver(old, new),
         ("storage.k8s.io", "VolumeAttachment", "" | "status") => drivers::update_attachment(old, new),
@@ -62,6 +64,7 @@ fn fields(kind: &Kind, value: &Value) -> Vec<Cause> {
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => {
             pods::spec(&value["spec"]["template"]["spec"], "spec.template.spec")
         }
+        ("coordination.k8s.io", "Lease") => leases::spec(value),
         ("storage.k8s.io", "StorageClass") => classes::create(value),
         ("storage.k8s.io", "CSIDriver") => drivers::create_driver(value),
         ("storage.k8s.io", "VolumeAttachment") => drivers::create_attachment(value),

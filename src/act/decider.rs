@@ -269,23 +269,23 @@ impl Decider {
         if let Some(key) = key {
             self.metrics.see(&self.cluster, &key);
         }
-        self.wake(wakes);
+        self.wake(&wakes);
     }
 
     /// A watch shows an object as it was when it went.
     pub fn went(&mut self, object: &Object) {
         let wakes = self.cluster.went(object);
-        self.forget(&object.key(), wakes);
+        self.forget(&object.key(), &wakes);
     }
 
     /// A list lacks an object that was known.
     pub fn gone(&mut self, key: &Key) {
         let wakes = self.cluster.gone(key);
-        self.forget(key, wakes);
+        self.forget(key, &wakes);
     }
 
     /// Forgets what was going on about an object, if it is gone.
-    fn forget(&mut self, key: &Key, wakes: Wakes) {
+    fn forget(&mut self, key: &Key, wakes: &Wakes) {
         self.shown += u64::from(key.kind() != Kind::Pod);
         if self.cluster.known(key).is_some() {
             self.wake(wakes);
@@ -338,11 +338,11 @@ impl Decider {
         }
     }
 
-    fn wake(&mut self, wakes: Wakes) {
+    fn wake(&mut self, wakes: &Wakes) {
         for key in &wakes.keys {
             self.enqueue(key);
         }
-        self.tell_parked(&wakes);
+        self.tell_parked(wakes);
     }
 
     /// The same because of what this program did itself: that writes are assumed or taken back is no news to a key which
@@ -737,7 +737,7 @@ impl Decider {
         // What was read may be newer than what the watches have shown.
         for object in reads.values().flatten().filter(|object| object.key() == *operation.key()) {
             let wakes = self.cluster.answer(object.clone());
-            self.wake(wakes);
+            self.wake(&wakes);
         }
         Some(operation::operate(&self.cluster, &self.settings, operation, &reads))
     }
@@ -779,7 +779,7 @@ impl Decider {
             self.metrics.attempt_failed(&self.cluster, key);
             self.let_go(key);
             self.note(key, Happened::Failed(error.clone()));
-            tracing::info!(%key, %error, "the rest of the plan is dropped");
+            tracing::debug!(%key, %error, "the rest of the plan is dropped");
         }
         let step = operation.as_ref().and_then(|running| self.next_step(running, &mut outcome));
         if let Some(plan) = step {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::lease::Loss;
+use super::lease::lead::NotLeading;
 use crate::cluster::Key;
 use crate::objects::{Volume, name};
 
@@ -34,6 +36,15 @@ pub enum Error {
         /// The server's last answer.
         message: String,
     },
+    /// Nothing was sent: another process leads, or none does.
+    #[error("{key} was left alone: {NotLeading}")]
+    NotLeading {
+        /// The object.
+        key: Key,
+    },
+    /// This process led and leads no more.
+    #[error("the lease is lost: {0}")]
+    Lost(Loss),
     /// The watches could not be set up, or the connection was lost for good.
     #[error("cannot reach the API server: {0}")]
     Unreachable(String),
@@ -50,6 +61,7 @@ impl Error {
             kube::Error::Api(status) => {
                 Error::Api { verb, key: key.clone(), message: status.message.clone(), code: status.code }
             }
+            kube::Error::Service(error) if error.is::<NotLeading>() => Error::NotLeading { key: key.clone() },
             other => Error::Api { verb, key: key.clone(), message: other.to_string(), code: 0 },
         }
     }

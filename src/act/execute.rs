@@ -15,6 +15,7 @@ use super::clock::Clock;
 use super::decider::Job;
 use super::error::Error;
 use super::events::EventSink;
+use super::lease::Lead;
 use super::metrics::Sent;
 use super::plugin::{ATTEMPTS, PAUSE, Plugins};
 use crate::cluster::{Key, Kind, Object};
@@ -52,17 +53,20 @@ pub struct Executor {
     pub events: EventSink,
     /// The in-tree plugins.
     pub plugins: Plugins,
+    /// Whether anything may be touched.
+    pub lead: Lead,
     /// What time it is.
     pub clock: Clock,
 }
 
 /// Performs a job.
 pub async fn perform(executor: &Executor, mut job: Job) -> Outcome {
-    let Executor { client, events, plugins, clock } = executor;
+    let Executor { client, events, plugins, clock, lead } = executor;
     let mut outcome = Outcome::default();
     for action in std::mem::take(&mut job.actions) {
         let done = match action {
             Action::Write(write) => perform_write(client, clock, &job, &write, &mut outcome).await,
+            Action::Ask(_) if !lead.holds() => Err(Error::NotLeading { key: job.key.clone() }),
             Action::Ask(call) => {
                 let answer = plugins.call(&call).await;
                 outcome.answer = Some((call, answer));
@@ -132,7 +136,9 @@ async fn perform_write(
     }
     let sent = Sent::about(key, before, &request);
     let answer = send(client, key, before, request, write).await;
-    outcome.sent.push(sent.answered(&answer));
+    let sent = sent.answered(&answer);
+    tracing::debug!(%key, verb = sent.verb, from = sent.from, answer = ?sent.answer, "sent");
+    outcome.sent.push(sent);
     let answer = answer?;
     outcome.writes += 1;
     if let Some(answer) = answer {

@@ -13,8 +13,11 @@ use super::decider::{Counts, Decider, Job, Roles};
 use super::error::Error;
 use super::events::{self, EventSink};
 use super::execute::{self, Executor, Outcome};
-use super::extender::Extender;
+use super::extender::{Extender, Unanswered};
+use super::lease::Lead;
+use super::log::Told;
 use super::metrics::Metrics;
+use super::pace::Pace;
 use super::plugin::Plugins;
 use super::scrubbing::{self, Scrubbing};
 use super::watch::{Change, watch};
@@ -41,6 +44,10 @@ pub struct Options {
     pub drain: Duration,
     /// Where operators see what is done.
     pub metrics: Metrics,
+    /// Whether anything may be decided and written; watching goes on meanwhile.
+    pub lead: Lead,
+    /// How fast requests are sent.
+    pub pace: Pace,
     /// What time it is.
     pub clock: Clock,
 }
@@ -57,6 +64,8 @@ impl Options {
             event_queue: events::QUEUE,
             drain: Duration::from_secs(10),
             metrics: Metrics::off(),
+            lead: Lead::always(),
+            pace: Pace::off(),
             clock: Clock::machine(),
         }
     }
@@ -87,7 +96,8 @@ pub fn kinds(roles: &Roles) -> Vec<Kind> {
 /// was last known.
 ///
 /// # Errors
-/// None today: trouble with a watch is logged and the watch tries again.
+/// When this process led and leads no more: nothing is written from then on, and what was under way is left as it is.
+/// Trouble with a watch is none: it is logged, and the watch tries again.
 pub async fn run(
     client: Client,
     options: Options,
@@ -131,11 +141,21 @@ async fn run_answering(
     extender: Extender,
     stop: impl Future<Output = ()>,
 ) -> Result<(Stats, Cluster), Error> {
+    // What has waited for its turn is still not sent once the lease is lost.
+    let client = options.pace.guard(options.lead.guard(client));
     let (sink, poster) = events::channel_of(client.clone(), options.event_queue);
-    let work = decide_and_perform(client, watches, options, sink, extender, stop);
-    // The poster ends when the work has ended and dropped its sink.
-    let (done, ()) = futures::future::join(work, poster.run()).await;
-    Ok(done)
+    let mut work = Box::pin(decide_and_perform(client, watches, options, sink, extender, stop));
+    let mut posting = Box::pin(poster.run());
+    tokio::select! {
+        biased;
+        done = &mut work => {
+            let done = done?;
+            // The poster ends when the work has ended and dropped its sink.
+            posting.await;
+            Ok(done)
+        }
+        () = &mut posting => work.await,
+    }
 }
 
 async fn decide_and_perform(
@@ -145,22 +165,20 @@ async fn decide_and_perform(
     sink: EventSink,
     mut extender: Extender,
     stop: impl Future<Output = ()>,
-) -> (Stats, Cluster) {
-    let metrics = options.metrics;
+) -> Result<(Stats, Cluster), Error> {
+    let (metrics, lead) = (options.metrics, options.lead);
     let mut intake = Intake::new(&options.roles, &client, &metrics);
     let mut decider = Decider::new(options.settings, options.roles).with_metrics(metrics.clone());
-    let mut jobs = FuturesUnordered::new();
+    let (mut jobs, mut pulse) = (FuturesUnordered::new(), metrics.pulse());
     let mut stats = Stats::default();
-    let executor = Executor { client, events: sink.clone(), plugins: options.plugins, clock: options.clock };
-    let perform = |job: Job| {
-        let (executor, metrics) = (executor.clone(), metrics.clone());
-        async move {
-            let (id, matter) = (job.id, metrics.matter(&job));
-            let outcome = execute::perform(&executor, job).await;
-            metrics.performed(&matter, &outcome);
-            (id, outcome)
-        }
+    let executor = Executor {
+        client,
+        events: sink.clone(),
+        plugins: options.plugins,
+        clock: options.clock,
+        lead: lead.clone(),
     };
+    let perform = |job: Job| perform(executor.clone(), metrics.clone(), job);
     tokio::pin!(stop);
     loop {
         // A decision rests on all that has arrived, not on the first of it.
@@ -168,8 +186,7 @@ async fn decide_and_perform(
             let Some(Some(change)) = watches.next().now_or_never() else { break };
             intake.take(&mut decider, change);
         }
-        // Decisions before every kind has been listed would rest on half of the cluster.
-        while intake.is_complete()
+        while decides(&intake, &lead).is_ok()
             && jobs.len() < options.executors
             && let Some(job) = decider.next(Instant::now())
         {
@@ -182,23 +199,26 @@ async fn decide_and_perform(
             sink.send(&event, decider.cluster().object(&event.regarding));
         }
         metrics.queue_depth(decider.queue_depth());
-        let due = decider.due();
+        let (due, decides_now) = (decider.due(), decides(&intake, &lead));
         tokio::select! {
             biased;
+            loss = lead.lost() => return Err(Error::Lost(loss)),
             () = &mut stop => break,
+            () = lead.begun(), if !lead.holds() => {}
+            () = pulse.felt() => {}
             Some((id, outcome)) = jobs.next() => {
                 stats.writes += outcome.writes;
                 for job in decider.finish(id, outcome, Instant::now()) {
                     jobs.push(perform(job));
                 }
             }
-            asked = extender.next() => extender.answer(&mut decider, intake.is_complete(), asked),
+            asked = extender.next() => extender.answer(&mut decider, decides_now, asked),
             Some(change) = watches.next() => intake.take(&mut decider, change),
             (volume, told) = intake.scrubbing.next() => {
                 let event = scrubbing::passed_on(&volume, &told);
                 sink.send(&event, decider.cluster().object(&volume));
             }
-            () = until(due), if intake.is_complete() && jobs.len() < options.executors => {}
+            () = until(due), if decides_now.is_ok() && jobs.len() < options.executors => {}
         }
     }
     // Who waits for an answer hears at once that there will be none.
@@ -206,7 +226,29 @@ async fn decide_and_perform(
     drain(&mut decider, &mut stats, jobs, options.drain).await;
     stats.counts = decider.counts();
     stats.events_dropped = sink.dropped();
-    (stats, decider.cluster().clone())
+    Ok((stats, decider.cluster().clone()))
+}
+
+/// Whether decisions are made, or why not. Before every kind has been listed they would rest on half of the cluster; before
+/// this process leads they are another's.
+fn decides(intake: &Intake, lead: &Lead) -> Result<(), Unanswered> {
+    if !intake.is_complete() {
+        Err(Unanswered::Unlisted)
+    } else if lead.holds() {
+        Ok(())
+    } else {
+        Err(Unanswered::Standby)
+    }
+}
+
+async fn perform(executor: Executor, metrics: Metrics, job: Job) -> (u64, Outcome) {
+    let (id, matter, told) = (job.id, metrics.matter(&job), Told::of(&job));
+    let outcome = execute::perform(&executor, job).await;
+    if let Some(told) = told {
+        told.ended(&outcome);
+    }
+    metrics.performed(&matter, &outcome);
+    (id, outcome)
 }
 
 /// Where changes arrive, and who hears of them.
@@ -221,6 +263,7 @@ struct Intake {
 impl Intake {
     fn new(roles: &Roles, client: &Client, metrics: &Metrics) -> Self {
         let unlisted = kinds(roles).into_iter().collect();
+        metrics.unlisted(&unlisted);
         Intake { unlisted, scrubbing: Scrubbing::new(), client: client.clone(), metrics: metrics.clone() }
     }
 
@@ -236,9 +279,8 @@ impl Intake {
             Change::Gone(object) => decider.went(&object),
             Change::Listed(kind, keys) => {
                 decider.listed(kind, &keys);
-                self.unlisted.remove(&kind);
-                if self.is_complete() {
-                    self.metrics.all_listed();
+                if self.unlisted.remove(&kind) {
+                    self.metrics.unlisted(&self.unlisted);
                 }
             }
             Change::Trouble(kind, error) => tracing::warn!(kind = kind.as_str(), %error, "watch"),

@@ -3,9 +3,11 @@
 use clap::Args;
 
 use super::connection::Connection;
+use super::election::Election;
 use super::observe::Observed;
+use super::pacing::Pacing;
 use super::recycler::Recycler;
-use super::{Exit, complain, ended, on_network, told_to_stop};
+use super::{Exit, complain, on_network, told_to_stop, work_for};
 use crate::act::{self, Metrics, Options};
 use crate::decide::Settings;
 
@@ -15,6 +17,9 @@ pub struct Arguments {
     /// Which cluster.
     #[command(flatten)]
     connection: Connection,
+    /// Which instance works.
+    #[command(flatten)]
+    election: Election,
     /// Let the in-tree hostPath plugin make volumes, as directories of this machine; for tests on one machine.
     #[arg(long, env = "PVBIND_ENABLE_HOSTPATH_PROVISIONER")]
     enable_hostpath_provisioner: bool,
@@ -24,6 +29,9 @@ pub struct Arguments {
     /// The pods that scrub volumes.
     #[command(flatten)]
     recycler: Recycler,
+    /// How fast.
+    #[command(flatten)]
+    pacing: Pacing,
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
@@ -49,16 +57,21 @@ async fn control(arguments: &Arguments) -> Exit {
 }
 
 async fn control_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
-    let client = match arguments.connection.client().await {
-        Ok(client) => client,
-        Err(exit) => return exit,
-    };
-    let plugins = match arguments.recycler.plugins(arguments.enable_hostpath_provisioner) {
+    let plugins = arguments.recycler.plugins(arguments.enable_hostpath_provisioner);
+    let plugins = match plugins.and_then(|plugins| arguments.election.check().map(|()| plugins)) {
         Ok(plugins) => plugins,
         Err(error) => return complain(&error, Exit::Usage),
     };
+    let cluster = match arguments.connection.connect().await {
+        Ok(cluster) => cluster,
+        Err(exit) => return exit,
+    };
     let settings = Settings { plugins, strict: arguments.strict, ..Settings::default() };
     let executors = usize::from(arguments.executors);
-    let options = Options { settings, executors, metrics, ..Options::controller() };
-    ended(act::run(client, options, told_to_stop()).await)
+    let options = Options { settings, executors, metrics: metrics.clone(), ..Options::controller() };
+    let pace = arguments.pacing.pace(&metrics);
+    work_for(cluster, &arguments.election, &metrics, async |client, lead| {
+        act::run(client, Options { lead, pace, ..options }, told_to_stop()).await
+    })
+    .await
 }

@@ -7,11 +7,14 @@ use std::time::Duration;
 use clap::Args;
 use futures::FutureExt;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use super::connection::Connection;
 use super::counting::Counting;
+use super::election::Election;
 use super::observe::{Observed, listen};
-use super::{Exit, announce, complain, duration, ended, on_network, told_to_stop};
+use super::pacing::Pacing;
+use super::{Exit, announce, complain, duration, on_network, told_to_stop, work_for};
 use crate::act::extender::{Extender, pages};
 use crate::act::serve::serve;
 use crate::act::tls::Identity;
@@ -36,12 +39,18 @@ pub struct Arguments {
     /// Which cluster.
     #[command(flatten)]
     connection: Connection,
+    /// Which instance works: behind one address, only the one that leads is ready.
+    #[command(flatten)]
+    election: Election,
     /// How long binding a pod and its volumes may take; kube-scheduler's httpTimeout has to be longer.
     #[arg(long, default_value = "10m", value_parser = duration, env = "PVBIND_BIND_TIMEOUT", value_name = "DURATION")]
     bind_timeout: Duration,
     /// How room is counted.
     #[command(flatten)]
     counting: Counting,
+    /// How fast.
+    #[command(flatten)]
+    pacing: Pacing,
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
@@ -61,6 +70,9 @@ async fn extend(arguments: &Arguments) -> Exit {
         Ok(identity) => identity,
         Err(error) => return complain(&error, Exit::Usage),
     };
+    if let Err(error) = arguments.election.check() {
+        return complain(&error, Exit::Usage);
+    }
     let listener = match listen(&arguments.listen).await {
         Ok(listener) => listener,
         Err(error) => {
@@ -82,16 +94,14 @@ async fn extend_observed(
     identity: Option<Identity>,
     metrics: Metrics,
 ) -> Exit {
-    let client = match arguments.connection.client().await {
-        Ok(client) => client,
+    let cluster = match arguments.connection.connect().await {
+        Ok(cluster) => cluster,
         Err(exit) => return exit,
     };
     if let Err(error) = arguments.announce(&listener) {
         return complain(&error, Exit::Usage);
     }
-    let stop = told_to_stop().boxed().shared();
     let (extender, asker) = Extender::new(arguments.bind_timeout);
-    let server = serve(pages::router(asker), listener, identity, pages::LIMITS, stop.clone());
     let settings = Settings {
         bind_timeout: arguments.bind_timeout,
         strict_capacity: arguments.counting.strict_capacity,
@@ -102,11 +112,25 @@ async fn extend_observed(
         settings,
         roles: Roles { controller: false, scheduler: Some(binder::Pods::Requested(BTreeMap::new())) },
         executors: usize::from(arguments.executors),
-        metrics,
+        metrics: metrics.clone(),
         ..Options::controller()
     };
-    let ((), done) = tokio::join!(server, act::run_extender(client, options, extender, stop));
-    ended(done)
+    let stop = told_to_stop().boxed().shared();
+    let (loop_ends, loop_ended) = oneshot::channel::<()>();
+    // Nothing is answered once there is nobody to ask.
+    let server_stops = futures::future::select(stop.clone(), loop_ended).map(|_| ());
+    let server = serve(pages::router(asker), listener, identity, pages::LIMITS, server_stops);
+    let pace = arguments.pacing.pace(&metrics);
+    work_for(cluster, &arguments.election, &metrics, async |client, lead| {
+        metrics.ready_while(lead.clone());
+        let work = async {
+            let done = act::run_extender(client, Options { lead, pace, ..options }, extender, stop).await;
+            drop(loop_ends);
+            done
+        };
+        tokio::join!(server, work).1
+    })
+    .await
 }
 
 impl Arguments {

@@ -1,23 +1,32 @@
 //! The commands: one file each, wiring only.
 
 pub mod apiserver;
+mod config;
 mod connection;
 pub mod controller;
 mod counting;
+mod election;
 pub mod extender;
 mod meter;
 mod observe;
+mod pacing;
 mod recycler;
 pub mod scheduler;
 pub mod simulate;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use kube::Client;
 
-use crate::act::{self, Stats};
+use crate::act::{self, Lead, Metrics, Stats};
 use crate::cluster::Cluster;
+use config::{Configuration, Refused};
+use connection::Connected;
+use election::Election;
 
 /// Kubernetes volume binding: simulate it, serve it, run it.
 #[derive(Debug, Parser)]
@@ -26,6 +35,10 @@ pub struct Cli {
     /// How logs are written; they go to stderr, `RUST_LOG` says which.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, env = "PVBIND_LOG_FORMAT")]
     log_format: LogFormat,
+    /// A file of options, in YAML: each by its name here, such as `executors: 64`. Flags and environment variables come
+    /// before it.
+    #[arg(long, global = true, env = "PVBIND_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -47,10 +60,17 @@ enum Command {
     /// Serve the bundled API server alone.
     Apiserver(apiserver::Arguments),
     /// Run the PersistentVolume controller against a cluster.
+    #[command(mut_arg("leader_elect_resource_name", |name| name.default_value("pvbind-controller")))]
     Controller(controller::Arguments),
     /// Schedule the pods that name this scheduler: their nodes and their volumes together.
+    #[command(mut_arg("leader_elect_resource_name", |name| name.default_value("pvbind-scheduler")))]
     Scheduler(scheduler::Arguments),
     /// Bind volumes for a kube-scheduler that asks, as its extender: filter, prioritize and bind over HTTP.
+    // An extender beside each kube-scheduler needs no lease: the one that leads asks its own.
+    #[command(
+        mut_arg("leader_elect", |leader_elect| leader_elect.default_value("false")),
+        mut_arg("leader_elect_resource_name", |name| name.default_value("pvbind-extender"))
+    )]
     Extender(extender::Arguments),
 }
 
@@ -65,6 +85,8 @@ pub enum Exit {
     Usage = 2,
     /// The cluster cannot be reached.
     Unreachable = 3,
+    /// This process led and leads no more: it has to be started anew.
+    Lost = 4,
 }
 
 impl From<Exit> for ExitCode {
@@ -73,11 +95,28 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// Runs the command that a command line asks for.
+#[must_use]
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
+    let read = config::read(&Cli::command(), arguments)
+        .and_then(|(matches, all)| Ok((Cli::from_arg_matches(&matches)?, all)));
+    match read {
+        Ok((cli, configuration)) => cli.run(&configuration),
+        // Help and version go to standard output, and are no problem.
+        Err(Refused::Line(error)) => error.exit(),
+        Err(error @ Refused::File(_)) => complain(&error, Exit::Usage),
+    }
+}
+
 impl Cli {
-    /// Runs the command that was asked for.
-    #[must_use]
-    pub fn run(self) -> Exit {
+    fn run(self, configuration: &Configuration) -> Exit {
         start_logging(self.log_format);
+        // Who reads what a simulation says has no use for it.
+        if !matches!(self.command, Command::Simulate(_) | Command::Apiserver(_)) {
+            let file = self.config.as_ref().map(|file| file.display().to_string());
+            let all = serde_json::to_string(configuration).unwrap_or_default();
+            tracing::info!(version = env!("CARGO_PKG_VERSION"), file, configuration = all, "configured");
+        }
         match self.command {
             Command::Simulate(arguments) => simulate::run(&arguments),
             Command::Apiserver(arguments) => apiserver::run(&arguments),
@@ -138,6 +177,23 @@ fn on_network(command: impl Future<Output = Exit>) -> Exit {
     }
 }
 
+/// Does a command's work for a cluster, if there are other instances only while this one leads.
+async fn work_for(
+    cluster: Connected,
+    election: &Election,
+    metrics: &Metrics,
+    work: impl AsyncFnOnce(Client, Lead) -> Result<(Stats, Cluster), act::Error>,
+) -> Exit {
+    let running = match election.start(&cluster, metrics).await {
+        Ok(running) => running,
+        Err(error) => return complain(&error, Exit::Usage),
+    };
+    let done = work(cluster.client, running.lead.clone()).await;
+    // Only now that nothing is under way any more may another one begin.
+    running.end().await;
+    ended(done)
+}
+
 /// How a command ends whose loop has ended.
 fn ended(done: Result<(Stats, Cluster), act::Error>) -> Exit {
     match done {
@@ -145,6 +201,7 @@ fn ended(done: Result<(Stats, Cluster), act::Error>) -> Exit {
             tracing::info!(?stats, "stopped");
             Exit::Good
         }
+        Err(error @ act::Error::Lost(_)) => complain(&error, Exit::Lost),
         Err(error) => complain(&error, Exit::Unreachable),
     }
 }

@@ -6,8 +6,10 @@ use clap::Args;
 
 use super::connection::Connection;
 use super::counting::Counting;
+use super::election::Election;
 use super::observe::Observed;
-use super::{Exit, complain, duration, ended, on_network, told_to_stop};
+use super::pacing::Pacing;
+use super::{Exit, complain, duration, on_network, told_to_stop, work_for};
 use crate::act::{self, Metrics, Options, Roles};
 use crate::decide::{Settings, binder};
 
@@ -20,12 +22,18 @@ pub struct Arguments {
     /// Which cluster.
     #[command(flatten)]
     connection: Connection,
+    /// Which instance works.
+    #[command(flatten)]
+    election: Election,
     /// How long binding a pod's volumes may take before the pod is scheduled anew.
     #[arg(long, default_value = "10m", value_parser = duration, env = "PVBIND_BIND_TIMEOUT", value_name = "DURATION")]
     bind_timeout: Duration,
     /// How room is counted.
     #[command(flatten)]
     counting: Counting,
+    /// How fast.
+    #[command(flatten)]
+    pacing: Pacing,
     /// How many plans may be carried out at once.
     #[arg(long, default_value_t = 64, env = "PVBIND_EXECUTORS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     executors: u16,
@@ -44,6 +52,9 @@ async fn schedule(arguments: &Arguments) -> Exit {
     if arguments.scheduler_name.is_empty() {
         return complain(&"--scheduler-name is empty: no pod could name this scheduler", Exit::Usage);
     }
+    if let Err(error) = arguments.election.check() {
+        return complain(&error, Exit::Usage);
+    }
     let observed = match Observed::on(&arguments.metrics_addr).await {
         Ok(observed) => observed,
         Err(error) => return complain(&error, Exit::Usage),
@@ -54,8 +65,8 @@ async fn schedule(arguments: &Arguments) -> Exit {
 }
 
 async fn schedule_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
-    let client = match arguments.connection.client().await {
-        Ok(client) => client,
+    let cluster = match arguments.connection.connect().await {
+        Ok(cluster) => cluster,
         Err(exit) => return exit,
     };
     let pods = binder::Pods::Naming(arguments.scheduler_name.clone());
@@ -68,8 +79,12 @@ async fn schedule_observed(arguments: &Arguments, metrics: Metrics) -> Exit {
         },
         roles: Roles { controller: false, scheduler: Some(pods) },
         executors: usize::from(arguments.executors),
-        metrics,
+        metrics: metrics.clone(),
         ..Options::controller()
     };
-    ended(act::run(client, options, told_to_stop()).await)
+    let pace = arguments.pacing.pace(&metrics);
+    work_for(cluster, &arguments.election, &metrics, async |client, lead| {
+        act::run(client, Options { lead, pace, ..options }, told_to_stop()).await
+    })
+    .await
 }

@@ -20,6 +20,7 @@ mod object;
 mod problem;
 mod rules;
 mod scalar;
+mod settings;
 mod source;
 mod stage;
 mod yaml;
@@ -30,7 +31,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+pub(crate) use self::nearest::nearest;
 pub use self::problem::{InputError, Origin, Problem};
+pub use self::settings::{Setting, settings};
 pub use self::stage::{Stage, Step, load_stage};
 
 use self::node::Node;

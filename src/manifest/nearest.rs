@@ -3,7 +3,7 @@
 //! Decides by letters alone. Never decides whether a name is misspelt.
 
 /// The known field that was probably meant.
-pub(super) fn nearest(key: &str, known: &'static [&'static str]) -> Option<&'static str> {
+pub(crate) fn nearest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     let near = |field: &&&str| {
         let (short, long) = if key.len() < field.len() { (key, **field) } else { (**field, key) };
         short.len() >= 4 && long.to_ascii_lowercase().starts_with(&short.to_ascii_lowercase())

@@ -16,11 +16,17 @@ fn collection(kind: &str, namespace: &str) -> String {
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let storage = "/apis/storage.k8s.io/v1";
     match kind {
+        "Namespace" => "/api/v1/namespaces".to_owned(),
         "Node" => "/api/v1/nodes".to_owned(),
         "PersistentVolume" => "/api/v1/persistentvolumes".to_owned(),
         "PersistentVolumeClaim" => format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims"),
         "Pod" => format!("/api/v1/namespaces/{namespace}/pods"),
         "Event" => format!("/api/v1/namespaces/{namespace}/events"),
+        "Service" => format!("/api/v1/namespaces/{namespace}/services"),
+        "ConfigMap" => format!("/api/v1/namespaces/{namespace}/configmaps"),
+        "Deployment" => format!("/apis/apps/v1/namespaces/{namespace}/deployments"),
+        "PodDisruptionBudget" => format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"),
+        "NetworkPolicy" => format!("/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"),
         "ServiceAccount" => format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
         "StorageClass" => format!("{storage}/storageclasses"),
         "ClusterRole" => format!("{rbac}/clusterroles"),
@@ -56,6 +62,14 @@ impl Admin {
         let kind = object["kind"].as_str().expect("a kind");
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
         self.must("POST", &collection(kind, namespace), object).await;
+    }
+
+    /// Has the API server look at an object as if it were to be created: a field that it does not know is an error.
+    pub async fn try_out(&self, object: &Value) -> Result<Value, kube::Error> {
+        let kind = object["kind"].as_str().expect("a kind");
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+        let path = format!("{}?dryRun=All&fieldValidation=Strict", collection(kind, namespace));
+        self.ask("POST", &path, object).await
     }
 
     /// Changes an object of namespace `default`, or of none; a name may end in a subresource.

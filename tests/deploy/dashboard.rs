@@ -34,6 +34,7 @@ fn names(expression: &str) -> BTreeSet<String> {
             _ => {}
         }
     }
+    let bare = bare.replace("without (", "by (");
     let mut without_groups = String::new();
     for (index, part) in bare.split("by (").enumerate() {
         let part = if index == 0 { part } else { part.split_once(')').map_or("", |(_, rest)| rest) };
@@ -90,7 +91,6 @@ fn every_panel_asks_for_metrics_that_exist() {
 
 #[test]
 fn names_are_told_from_the_language() {
-    let expression =
-        "histogram_quantile(0.99, sum by (le, x) (rate(a_bucket{job=~\"$job\"}[5m]))) or b - time()";
+    let expression = "histogram_quantile(0.99, sum by (le, x) (rate(a_bucket{job=~\"$job\"}[5m]))) or max without (y) (b) - time()";
     assert_eq!(names(expression), BTreeSet::from(["a_bucket".to_owned(), "b".to_owned()]));
 }

@@ -1,5 +1,6 @@
 //! What is shipped to deploy the program: the image, the chart and the plain manifests, what they permit, the dashboard.
 
+mod accepted;
 mod audit;
 mod chart;
 mod course;

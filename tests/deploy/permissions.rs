@@ -24,6 +24,8 @@ struct Stage {
     plane: ControlPlane,
     admin: Admin,
     audit: tempfile::TempDir,
+    /// The second of a component of which there are two.
+    second: Option<String>,
 }
 
 impl Stage {
@@ -48,7 +50,7 @@ impl Stage {
         let further: Vec<&str> = further.iter().map(String::as_str).collect();
         let plane = ControlPlane::start_with(assets, &further).await;
         let admin = Admin::of(&plane).await;
-        Some(Stage { plane, admin, audit })
+        Some(Stage { plane, admin, audit, second: None })
     }
 
     /// Makes a component's account, with what it may do; the kubeconfig is called as the component.
@@ -59,28 +61,50 @@ impl Stage {
     }
 
     /// Starts a component as its Deployment does, but for where it serves; what it prints comes back.
-    fn run(&mut self, component: &str, objects: &[Value], further: &[String]) -> impl Read + use<> {
+    fn run(&mut self, component: &str, objects: &[Value], further: &[&str]) -> impl Read + use<> {
+        self.run_as(component, component, objects, further)
+    }
+
+    /// Starts two, of which one leads.
+    fn run_two(&mut self, component: &str, objects: &[Value]) {
+        let deployment = of_kind(objects, "Deployment").next().expect("a Deployment");
+        assert_eq!(deployment["spec"]["replicas"], 2);
+        let second = format!("{component}-2");
+        for name in [component, &second] {
+            let _output =
+                self.run_as(name, component, objects, &["--leader-elect-resource-namespace=kube-system"]);
+        }
+        self.second = Some(second);
+    }
+
+    fn run_as(
+        &mut self,
+        name: &str,
+        component: &str,
+        objects: &[Value],
+        further: &[&str],
+    ) -> impl Read + use<> {
         let deployment = of_kind(objects, "Deployment").next().expect("a Deployment");
         let (_, arguments) = told(deployment).remove(0);
         let placed = ["--metrics-addr=", "--listen="];
         let arguments = arguments.into_iter().filter(|a| !placed.iter().any(|option| a.starts_with(option)));
-        let own = [
-            format!("--kubeconfig={}", self.plane.argument(&format!("{component}.conf"))),
-            "--metrics-addr=127.0.0.1:0".to_owned(),
-        ];
-        let arguments: Vec<String> =
-            arguments.map(str::to_owned).chain(own).chain(further.iter().cloned()).collect();
-        self.plane.run(component, Path::new(env!("CARGO_BIN_EXE_pvbind")), &arguments)
+        let kubeconfig = format!("--kubeconfig={}", self.plane.argument(&format!("{component}.conf")));
+        let own = [&kubeconfig, "--metrics-addr=127.0.0.1:0"];
+        let all = arguments.chain(own).chain(further.iter().copied());
+        let all: Vec<String> = all.map(str::to_owned).collect();
+        self.plane.run(name, Path::new(env!("CARGO_BIN_EXE_pvbind")), &all)
     }
 
     /// Ends a component, and compares what it asked with what it may.
     #[track_caller]
     fn check(&mut self, component: &str, objects: &[Value]) {
-        let ending = self.plane.stop(component);
-        assert!(
-            matches!(ending, control_plane::Ending::Exited(status) if status.success()),
-            "{component}: {ending:?}"
-        );
+        for name in [Some(component.to_owned()), self.second.take()].into_iter().flatten() {
+            let ending = self.plane.stop(&name);
+            assert!(
+                matches!(ending, control_plane::Ending::Exited(status) if status.success()),
+                "{name}: {ending:?}"
+            );
+        }
         let asked = audit::of(&format!("pvbind-{component}"), &self.audit.path().join("log"));
         assert!(asked.len() > 10, "{asked:?}");
         let refused = refused(&asked);
@@ -150,7 +174,7 @@ async fn the_controller_needs_what_it_may_and_may_what_it_needs() {
     let Some(mut stage) = Stage::start(&["etcd", "kube-apiserver"]).await else { return };
     let objects = objects(&text("deploy/manifests/controller.yaml"));
     stage.permit("controller", &objects).await;
-    let _output = stage.run("controller", &objects, &[]);
+    stage.run_two("controller", &objects);
     bind_and_reclaim(&stage.admin).await;
     ask_for_provisioning(&stage.admin).await;
     stage.check("controller", &objects);
@@ -164,7 +188,7 @@ async fn a_controller_that_makes_directories_needs_what_it_may_on_top_of_that() 
     };
     let objects = chart::render(&helm, "controller.hostPathProvisioner=true");
     stage.permit("controller", &objects).await;
-    let _output = stage.run("controller", &objects, &[]);
+    stage.run_two("controller", &objects);
     let admin = &stage.admin;
     bind_and_reclaim(admin).await;
     ask_for_provisioning(admin).await;
@@ -230,7 +254,7 @@ async fn the_scheduler_needs_what_it_may_and_may_what_it_needs() {
     stage.permit("scheduler", &objects).await;
     set_nodes_up(&stage.admin).await;
     start_controller(&mut stage);
-    let _output = stage.run("scheduler", &objects, &[]);
+    stage.run_two("scheduler", &objects);
     place_pods(&stage.admin, "pvbind").await;
     tokio::time::sleep(REPEATED).await;
     let looked_at = json!({"metadata": {"labels": {"looked": "at"}}});
@@ -290,7 +314,7 @@ async fn the_extender_and_its_kube_scheduler_need_what_they_may_and_may_what_the
     stage.permit("kube-scheduler", &theirs).await;
     set_nodes_up(&stage.admin).await;
     start_controller(&mut stage);
-    let output = stage.run("extender", &own, &["--listen=127.0.0.1:0".to_owned()]);
+    let output = stage.run("extender", &own, &["--listen=127.0.0.1:0"]);
     let mut url = String::new();
     // A line is short, and the program closes its output if it fails.
     BufReader::new(output.take(1024)).read_line(&mut url).expect("its output is text");

@@ -33,7 +33,11 @@ pub fn provisioner() -> Result<PathBuf, String> {
 /// What targets lack that run everything as processes of this machine.
 pub fn lacks(program: Program) -> Result<(), String> {
     match program {
-        Program::Controller | Program::Scheduler | Program::KubeScheduler | Program::Extender => Ok(()),
+        Program::Controller
+        | Program::Standby
+        | Program::Scheduler
+        | Program::KubeScheduler
+        | Program::Extender => Ok(()),
         Program::Provisioner => provisioner().map(|_| ()),
     }
 }

@@ -40,7 +40,7 @@ const COMPONENTS: [&str; 3] = ["controller", "scheduler", "extender"];
 
 /// What the chart is told. `tag` is the image's, and the rest is what makes the programs fit for the scenarios.
 fn values(tag: &str, kube_scheduler: &str) -> Value {
-    let scrub = "test -e /scrub && find /scrub -mindepth 1 -delete && test -z \"$(ls -A /scrub)\" || exit 1";
+    let scrub = "test -e /scrub && find /scrub -mindepth 1 -maxdepth 1 -exec rm -rf {} + && test -z \"$(ls -A /scrub)\" || exit 1";
     let scrubber = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "scrub-"},
         "spec": {
@@ -55,7 +55,7 @@ fn values(tag: &str, kube_scheduler: &str) -> Value {
     json!({
         "image": {"tag": tag},
         "controller": {
-            "replicas": replicas("controller"), "leaderElection": {"enabled": false},
+            "replicas": replicas("controller"), "leaderElection": {"enabled": true},
             "hostPathProvisioner": true, "recycler": {"hostPath": {"template": scrubber}},
         },
         "scheduler": {"enabled": true},
@@ -69,7 +69,7 @@ fn values(tag: &str, kube_scheduler: &str) -> Value {
 /// The Deployment of a program, if the chart has one.
 fn deployment(program: Program) -> Option<&'static str> {
     match program {
-        Program::Controller => Some("controller"),
+        Program::Controller | Program::Standby => Some("controller"),
         Program::Scheduler => Some("scheduler"),
         Program::Extender => Some("extender"),
         Program::Provisioner | Program::KubeScheduler => None,
@@ -146,9 +146,9 @@ impl Cluster {
 
     fn scale(&self, component: &str, replicas: u32) {
         let path = format!("/apis/apps/v1/namespaces/{RELEASE}/deployments/{RELEASE}-{component}");
-        let patch = json!({"spec": {"replicas": replicas}});
+        let change = json!({"spec": {"replicas": replicas}});
         self.wait(&format!("scaling {component}"), || {
-            self.send("PATCH", &path, &patch).map(|_| ()).map_err(|error| error.to_string())
+            self.send("PATCH", &path, &change).map(|_| ()).map_err(|error| error.to_string())
         });
     }
 
@@ -223,7 +223,7 @@ impl Cluster {
 
 /// How many replicas the chart's components have.
 fn replicas(component: &str) -> u32 {
-    if component == "controller" { 1 } else { 1 }
+    if component == "controller" { 2 } else { 1 }
 }
 
 impl Target for Cluster {
@@ -233,6 +233,10 @@ impl Target for Cluster {
 
     fn nodes(&self) -> Nodes {
         Nodes::Real
+    }
+
+    fn lease(&self) -> [&'static str; 2] {
+        [RELEASE, "pvbind-controller"]
     }
 
     fn shares_files(&self) -> bool {
@@ -314,7 +318,7 @@ impl Target for Cluster {
             for pod in self.pods(component).unwrap_or_default() {
                 let path = format!("/api/v1/namespaces/{RELEASE}/pods/{}/log?tailLines=25", name(&pod));
                 let log = self.page(&path).unwrap_or_else(|error| error.to_string());
-                said += &format!("\n{} is {}:\n{log}", name(&pod), text(&pod, "/status/phase"));
+                said += &["\n", name(&pod), " is ", text(&pod, "/status/phase"), ":\n", &log].concat();
             }
         }
         said

@@ -118,9 +118,8 @@ impl Target for Fake {
             Fault::RestartApiServer(how) => self.restart(how),
             Fault::RestartEtcd => panic!("the bundled server has no etcd"),
             Fault::CutWatches => self.server.cut_watches(),
-            Fault::ReplaceLeader(_) | Fault::Upgrade | Fault::RollBack => {
-                panic!("one process runs: {fault:?}")
-            }
+            Fault::ReplaceLeader(how) => self.processes.replace_leader(how),
+            Fault::Upgrade | Fault::RollBack => panic!("there is no release: {fault:?}"),
         }
     }
 

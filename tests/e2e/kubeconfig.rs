@@ -4,14 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::json;
 
 use crate::available;
-use crate::objects::{claim, volume};
+use crate::objects::volume;
 use crate::processes::Processes;
 use crate::target::{Fault, How, Nodes, Program, Row, Target};
 
@@ -58,26 +58,19 @@ impl Cluster {
     }
 }
 
-/// Makes a pair that any controller would bind, and looks whether one does.
+/// Makes a volume, and looks whether anybody says that it can be had.
 async fn nobody_else_binds(client: &Client) {
-    let name = "e2e-is-anybody-there";
-    let (claims, volumes): (Api<PersistentVolumeClaim>, Api<PersistentVolume>) =
-        (Api::namespaced(client.clone(), "default"), Api::all(client.clone()));
-    let wanted = volume(name, name, &json!({}));
-    let post = PostParams::default();
-    let wanted = serde_json::from_value(wanted).expect("a volume");
-    volumes.create(&post, &wanted).await.expect("a volume can be created");
-    let asked = serde_json::from_value(claim(name, name, &json!({}))).expect("a claim");
-    claims.create(&post, &asked).await.expect("a claim can be created");
+    let name = &*format!("e2e-is-anybody-there-{}", std::process::id());
+    let volumes: Api<PersistentVolume> = Api::all(client.clone());
+    let lone = serde_json::from_value(volume(name, name, &json!({}))).expect("a volume");
+    volumes.create(&PostParams::default(), &lone).await.expect("a volume can be created");
     tokio::time::sleep(OTHERS).await;
-    let found = claims.get(name).await.expect("the claim is there");
-    let delete = DeleteParams::default();
-    claims.delete(name, &delete).await.expect("the claim can be deleted");
-    volumes.delete(name, &delete).await.expect("the volume can be deleted");
-    let bound = found.spec.and_then(|spec| spec.volume_name);
+    let found = volumes.get(name).await.expect("the volume is there");
+    volumes.delete(name, &DeleteParams::default()).await.expect("the volume can be deleted");
+    let phase = found.status.and_then(|status| status.phase).unwrap_or_default();
     assert!(
-        bound.is_none(),
-        "somebody binds claims on this cluster already; switch its controller off: \
+        matches!(phase.as_str(), "" | "Pending"),
+        "somebody looks after volumes on this cluster already: a new one is {phase}; switch its controller off: \
          kube-controller-manager --controllers=*,-persistentvolume-binder-controller"
     );
 }
@@ -93,7 +86,9 @@ impl Target for Cluster {
 
     fn ensure(&self, program: Program) {
         match program {
-            Program::Controller | Program::Scheduler | Program::Provisioner => self.processes.ensure(program),
+            Program::Controller | Program::Standby | Program::Scheduler | Program::Provisioner => {
+                self.processes.ensure(program);
+            }
             // Whether it runs shows.
             Program::KubeScheduler => {}
             Program::Extender => panic!("no scenario with the extender is run here"),
@@ -109,7 +104,14 @@ impl Target for Cluster {
     }
 
     fn fault(&self, fault: Fault) {
-        panic!("nobody breaks a cluster that may be somebody's: {fault:?}");
+        match fault {
+            Fault::ReplaceLeader(how) => self.processes.replace_leader(how),
+            Fault::RestartApiServer(_)
+            | Fault::RestartEtcd
+            | Fault::CutWatches
+            | Fault::Upgrade
+            | Fault::RollBack => panic!("nobody breaks a cluster that may be somebody's: {fault:?}"),
+        }
     }
 
     fn said(&self) -> String {

@@ -61,7 +61,7 @@ const NO_PODS: &[(&str, &str)] = &[
 /// Where our programs are processes of this machine.
 const NO_RELEASE: &[(&str, &str)] =
     &[("fake", NO_DEPLOYMENT), ("control-plane", NO_DEPLOYMENT), ("kubeconfig", NO_DEPLOYMENT)];
-const NO_DEPLOYMENT: &str = "our programs run as processes beside it, one of each";
+const NO_DEPLOYMENT: &str = "our programs run as processes: there is no release";
 const NO_KUBELET: &str = "no kubelet runs pods";
 
 /// All scenarios.
@@ -204,7 +204,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "scheduler-restart",
-        shows: "60 pods are placed where their volumes are while `pvbind scheduler` is killed twice and once asked to end",
+        shows: "60 pods are placed where their volumes are while `pvbind scheduler` is killed and, later, asked to end, and started again each time",
         sharing: Sharing::Alone,
         needs: &[Program::Scheduler],
         not_on: &[],
@@ -212,7 +212,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "controller-restart",
-        shows: "300 claims are bound while the controller is killed twice and once asked to end",
+        shows: "300 claims are bound while the controller is killed and, later, asked to end, and started again each time",
         sharing: Sharing::Alone,
         needs: &[],
         not_on: &[],
@@ -228,7 +228,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "api-server-restart",
-        shows: "1,000 claims are bound while the API server is killed and once asked to end, and comes back each time",
+        shows: "1,000 claims are bound while the API server is killed and, later, asked to end, and comes back each time",
         sharing: Sharing::Alone,
         needs: &[],
         not_on: &[("kubeconfig", NOT_OURS)],
@@ -244,10 +244,10 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "leader-failover",
-        shows: "300 claims are bound while the pod that leads is killed and, later, deleted",
+        shows: "300 claims are bound while the controller that leads is killed and, later, asked to end; another one leads within the lease's time and a second",
         sharing: Sharing::Alone,
         needs: &[],
-        not_on: NO_RELEASE,
+        not_on: &[],
         run: |stage| Box::pin(faults::leaders_change(stage)),
     },
     Scenario {

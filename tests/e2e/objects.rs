@@ -107,6 +107,7 @@ pub fn path(kind: &str, namespace: &str) -> String {
         "PersistentVolumeClaim" => ("api/v1", "persistentvolumeclaims", true),
         "Pod" => ("api/v1", "pods", true),
         "Event" => ("api/v1", "events", true),
+        "Lease" => ("apis/coordination.k8s.io/v1", "leases", true),
         "StatefulSet" => ("apis/apps/v1", "statefulsets", true),
         "StorageClass" => ("apis/storage.k8s.io/v1", "storageclasses", false),
         "CSINode" => ("apis/storage.k8s.io/v1", "csinodes", false),

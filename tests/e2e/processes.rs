@@ -11,10 +11,19 @@ use control_plane::{Ending, Program as Process, free_port};
 use tempfile::TempDir;
 
 use crate::available;
+use crate::invariants::value;
 use crate::target::{How, Program};
 
 /// How long a program may take to get ready, or to end.
 const START: Duration = Duration::from_secs(60);
+
+/// Leases of the scheduler that end soon, so that one that was killed is not waited for that long. The controller has those that
+/// people have.
+const SOON: [&str; 3] = [
+    "--leader-elect-lease-duration=5s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=1s",
+];
 
 struct Running {
     process: Process,
@@ -60,8 +69,10 @@ impl Processes {
             )
         };
         let ((path, arguments), port): ((_, Vec<String>), _) = match program {
-            Program::Controller => (pvbind("controller", &["--enable-hostpath-provisioner"]), Some(port)),
-            Program::Scheduler => (pvbind("scheduler", &[]), Some(port)),
+            Program::Controller | Program::Standby => {
+                (pvbind("controller", &["--enable-hostpath-provisioner"]), Some(port))
+            }
+            Program::Scheduler => (pvbind("scheduler", &SOON), Some(port)),
             Program::Extender => (pvbind("extender", more), Some(port)),
             Program::KubeScheduler => panic!("kube-scheduler is none of our programs"),
             Program::Provisioner => {
@@ -110,6 +121,30 @@ impl Processes {
                 Ending::Killed => panic!("{program:?} does not end when it is asked to"),
             },
         }
+    }
+
+    /// See [`crate::target::Fault::ReplaceLeader`].
+    pub fn replace_leader(&self, how: How) {
+        let both = [Program::Controller, Program::Standby];
+        for program in both {
+            self.ensure(program);
+        }
+        let leads = |program: &Program| {
+            let metrics = self.metrics(*program).unwrap_or_default();
+            value(&metrics, "leader_election_master_status") == Some(1.0)
+        };
+        let leader = |what: &str| {
+            let start = Instant::now();
+            loop {
+                if let Some(leader) = both.into_iter().find(leads) {
+                    return leader;
+                }
+                assert!(start.elapsed() < START, "{what}: {}", self.said());
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
+        self.end(leader("somebody leads"), how);
+        leader("another one leads");
     }
 
     /// See [`crate::target::Target::metrics`].

@@ -125,7 +125,9 @@ impl Target for Real {
                 let scheduler = plane.running("kube-scheduler");
                 assert_eq!(scheduler.ended(), None, "kube-scheduler has ended: {}", scheduler.said());
             }
-            Program::Controller | Program::Scheduler | Program::Provisioner => self.processes.ensure(program),
+            Program::Controller | Program::Standby | Program::Scheduler | Program::Provisioner => {
+                self.processes.ensure(program);
+            }
         }
     }
 
@@ -159,9 +161,8 @@ impl Target for Real {
                 self.runtime.block_on(plane.wait_until_ready());
             }
             Fault::CutWatches => self.proxy.cut(),
-            Fault::ReplaceLeader(_) | Fault::Upgrade | Fault::RollBack => {
-                panic!("one process runs: {fault:?}")
-            }
+            Fault::ReplaceLeader(how) => self.processes.replace_leader(how),
+            Fault::Upgrade | Fault::RollBack => panic!("there is no release: {fault:?}"),
         }
     }
 

@@ -89,6 +89,13 @@ impl Stage {
         self.on_target(move |target| target.metrics(program)).await
     }
 
+    /// The lease by which controllers take turns.
+    pub async fn lease(&self) -> Result<Value, String> {
+        let [namespace, name] = self.target.lease();
+        let url = format!("{}/{name}", path("Lease", namespace));
+        self.send("GET", &url, None).await.map_err(|error| error.to_string())
+    }
+
     /// See [`Target::shares_files`].
     pub fn shares_files(&self) -> bool {
         self.target.shares_files()
@@ -258,17 +265,16 @@ impl Stage {
     }
 
     /// Waits until somebody is told something: of the scenario's objects, by an event for this reason.
-    pub async fn told(&self, of: &str, reason: &str) -> String {
+    pub async fn told(&self, of: &str, reason: &str, part: &str) {
         let check = async || {
             let events = self.list("Event").await;
-            let event = events
-                .iter()
-                .find(|event| text(event, "/involvedObject/name") == of && text(event, "/reason") == reason);
-            event
-                .map(|event| text(event, "/message").to_owned())
-                .ok_or_else(|| format!("{} events, none of it", events.len()))
+            let about = events.iter().filter(|event| {
+                text(event, "/involvedObject/name") == of && text(event, "/reason") == reason
+            });
+            let told: Vec<_> = about.map(|event| text(event, "/message")).collect();
+            if told.iter().any(|told| told.contains(part)) { Ok(()) } else { Err(format!("{told:?}")) }
         };
-        self.until(&format!("{of} is told of {reason}"), check).await
+        self.until(&format!("{of} is told of {reason} with {part:?}"), check).await;
     }
 
     /// Waits until a pod has a place, and says where.
@@ -309,6 +315,8 @@ impl Stage {
     /// Waits until every claim of the scenario is bound.
     pub async fn all_bound(&self, time: Duration) {
         let check = async || {
+            // It ends when it loses its lease, and whoever runs it starts it again.
+            self.ensure(Program::Controller).await;
             let claims = self.list("PersistentVolumeClaim").await;
             let open = claims.iter().filter(|claim| text(claim, "/status/phase") != "Bound").count();
             let all = self.claims().len();

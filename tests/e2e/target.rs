@@ -12,6 +12,8 @@ use kube::Config;
 pub enum Program {
     /// `pvbind controller`, with the hostPath provisioner on.
     Controller,
+    /// Another one, which goes on when that one does not. Only [`Fault::ReplaceLeader`] brings it.
+    Standby,
     /// `pvbind scheduler`, for pods that name `pvbind`.
     Scheduler,
     /// The external provisioner of `tests/control-plane/provisioner`, for classes of `e2e.pvbind.dev/directory`.
@@ -64,6 +66,11 @@ pub trait Target: Send + Sync {
 
     /// Where pods can go.
     fn nodes(&self) -> Nodes;
+
+    /// The namespace and name of the lease by which controllers take turns.
+    fn lease(&self) -> [&'static str; 2] {
+        ["kube-system", "pvbind-controller"]
+    }
 
     /// Whether programs see the files of this machine.
     fn shares_files(&self) -> bool {

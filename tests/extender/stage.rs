@@ -136,7 +136,7 @@ impl Stage {
 /// Waits until an extender answers.
 pub async fn answers(asker: &Asker) {
     let ready = async {
-        while asker.listed().await.is_err() {
+        while asker.ready().await.is_err() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };

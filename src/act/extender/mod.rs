@@ -34,6 +34,9 @@ pub enum Unanswered {
     /// Not all of the cluster is known.
     #[error("not every kind of object has been listed yet")]
     Unlisted,
+    /// Another process leads, or none does.
+    #[error("this process does not lead")]
+    Standby,
     /// The loop has too much to do.
     #[error("too much is asked at once: no answer in time")]
     Busy,
@@ -46,7 +49,7 @@ pub enum Unanswered {
 #[derive(Debug)]
 enum Question {
     /// Whether there are answers.
-    Listed(Reply<()>),
+    Ready(Reply<()>),
     Filter(Arc<(Pod, Candidates)>, Reply<Result<Judgement, String>>),
     Prioritize(Arc<(Pod, Candidates)>, Reply<Vec<u8>>),
     Bind(Request, Reply<()>),
@@ -93,8 +96,8 @@ impl Asker {
     ///
     /// # Errors
     /// Why not.
-    pub async fn listed(&self) -> Result<(), Unanswered> {
-        self.ask(Question::Listed).await
+    pub async fn ready(&self) -> Result<(), Unanswered> {
+        self.ask(Question::Ready).await
     }
 
     /// Tells when the watches have shown something that may change an answer.
@@ -184,30 +187,29 @@ impl Extender {
         })
     }
 
-    /// Turns to it. Nothing is answered before all of the cluster has been listed.
-    pub fn answer(&mut self, decider: &mut Decider, listed: bool, asked: Asked) {
-        let listed = if listed { Ok(()) } else { Err(Unanswered::Unlisted) };
+    /// Turns to it. Nothing is answered before decisions are made.
+    pub fn answer(&mut self, decider: &mut Decider, ready: Result<(), Unanswered>, asked: Asked) {
         // Who has gone needs no answer.
         match asked.0 {
             Turn::Ended(ended) => self.requests.end(decider, &ended),
-            Turn::Question(Question::Listed(reply)) => {
-                let _ = reply.send(listed);
+            Turn::Question(Question::Ready(reply)) => {
+                let _ = reply.send(ready);
             }
             Turn::Question(Question::Filter(asked, reply)) => {
                 let (cluster, settings) = (decider.cluster(), decider.settings());
-                let answer = listed.map(|()| extender::judge(cluster, settings, &asked.0, &asked.1));
+                let answer = ready.map(|()| extender::judge(cluster, settings, &asked.0, &asked.1));
                 let _ = reply.send(answer);
             }
             Turn::Question(Question::Prioritize(asked, reply)) => {
                 let (cluster, settings) = (decider.cluster(), decider.settings());
-                let answer = listed.map(|()| extender::prioritize(cluster, settings, &asked.0, &asked.1));
+                let answer = ready.map(|()| extender::prioritize(cluster, settings, &asked.0, &asked.1));
                 let _ = reply.send(answer);
             }
             Turn::Question(Question::Bind(request, reply)) => {
-                if listed.is_ok() {
+                if ready.is_ok() {
                     self.requests.begin(decider, request);
                 }
-                let _ = reply.send(listed);
+                let _ = reply.send(ready);
             }
         }
     }

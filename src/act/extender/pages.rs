@@ -151,7 +151,7 @@ pub fn router(asker: Asker) -> Router {
 }
 
 async fn ready(State(desk): State<Desk>) -> Result<&'static str, Refusal> {
-    Ok(desk.asker.listed().await.map(|()| "ok")?)
+    Ok(desk.asker.ready().await.map(|()| "ok")?)
 }
 
 async fn filter(State(desk): State<Desk>, body: Body) -> Result<Response, Refusal> {

@@ -15,6 +15,7 @@ use prometheus::{Error, HistogramOpts, HistogramVec, Opts, Registry};
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
 use super::census::Sort;
+use super::process::Process;
 use super::scheduling::Scheduling;
 
 /// Upstream's buckets for operations.
@@ -48,6 +49,7 @@ pub(super) struct Families {
     pub(super) self_conflicts: IntCounter,
     pub(super) queue_depth: IntGauge,
     pub(super) bind_seconds: Histogram,
+    pub(super) process: Process,
     pub(super) scheduling: Scheduling,
 }
 
@@ -120,6 +122,7 @@ impl Families {
             )?,
             queue_depth: shown(&registry, depth)?,
             bind_seconds: shown(&registry, Histogram::with_opts(bind)?)?,
+            process: Process::new(&registry)?,
             scheduling: Scheduling::new(&registry)?,
             registry,
         })

@@ -7,6 +7,8 @@
 
 mod census;
 mod families;
+mod health;
+mod process;
 mod scheduling;
 mod sent;
 pub mod serve;
@@ -14,21 +16,24 @@ mod started;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub use health::Pulse;
 pub use sent::{Answer, Sent};
 
 use super::decider::Job;
 use super::execute::Outcome;
+use super::lease::Lead;
 use crate::cluster::{Cluster, Key, Kind, Object};
 use crate::decide::{Action, Operation, Plan, Reason, Settings, Write};
 use crate::objects::{claim, pod};
 use census::Census;
 use families::Families;
+use health::Health;
 use scheduling::Pods;
 use started::{Begun, Started};
 
@@ -42,7 +47,7 @@ struct Inner {
     memory: Mutex<Memory>,
     /// Scrapes take turns.
     turn: Mutex<()>,
-    listed: AtomicBool,
+    health: Health,
 }
 
 /// What has to be remembered until something else happens.
@@ -164,10 +169,10 @@ impl Metrics {
     /// # Errors
     /// When a metric has an impossible name: never, in a program that has passed its tests.
     pub fn new() -> Result<Self, prometheus::Error> {
-        let (families, listed) = (Families::new()?, AtomicBool::new(false));
+        let families = Families::new()?;
         Ok(Metrics(Some(Arc::new(Inner {
             families,
-            listed,
+            health: Health::new(),
             memory: Mutex::default(),
             turn: Mutex::default(),
         }))))
@@ -291,17 +296,67 @@ impl Metrics {
         }
     }
 
-    /// Every kind has been listed: decisions are made from now on.
-    pub fn all_listed(&self) {
+    /// So many requests may be under way, and so many are.
+    pub fn paced(&self, limit: usize, in_flight: usize) {
         if let Some(inner) = &self.0 {
-            inner.listed.store(true, Ordering::Release);
+            inner.families.process.api_limit.set(i64::try_from(limit).unwrap_or(i64::MAX));
+            inner.families.process.api_in_flight.set(i64::try_from(in_flight).unwrap_or(i64::MAX));
         }
     }
 
-    /// Whether decisions are made.
+    /// A request was held back for so long.
+    pub fn waited(&self, time: Duration) {
+        if let Some(inner) = &self.0 {
+            inner.families.process.api_wait_seconds.observe(time.as_secs_f64());
+        }
+    }
+
+    /// This process leads, or does not.
+    pub fn leads(&self, lease: &str, leads: bool) {
+        if let Some(inner) = &self.0 {
+            inner.families.process.leads.with_label_values(&[lease]).set(i64::from(leads));
+        }
+    }
+
+    /// A renewal had to look at the lease first.
+    pub fn leads_slowly(&self, lease: &str) {
+        if let Some(inner) = &self.0 {
+            inner.families.process.leads_slowly.with_label_values(&[lease]).inc();
+        }
+    }
+
+    /// These kinds have yet to be listed; decisions are made once there are none.
+    pub fn unlisted(&self, kinds: &BTreeSet<Kind>) {
+        if let Some(inner) = &self.0 {
+            inner.health.set_unlisted(kinds);
+        }
+    }
+
+    /// From now on the process is ready only while it leads.
+    pub fn ready_while(&self, lead: Lead) {
+        if let Some(inner) = &self.0 {
+            inner.health.ready_while(lead);
+        }
+    }
+
+    /// What the loop answers with when it is asked whether it turns.
     #[must_use]
-    pub fn is_ready(&self) -> bool {
-        self.0.as_ref().is_some_and(|inner| inner.listed.load(Ordering::Acquire))
+    pub fn pulse(&self) -> Pulse {
+        self.0.as_ref().map_or_else(Pulse::off, |inner| inner.health.pulse())
+    }
+
+    /// Whether the loop turns.
+    pub async fn turns(&self) -> bool {
+        match &self.0 {
+            Some(inner) => inner.health.turns().await,
+            None => true,
+        }
+    }
+
+    /// What keeps the process from working; nothing if it does.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        self.0.as_ref().and_then(|inner| inner.health.missing())
     }
 
     /// Whether an operation about this object has begun and not ended. Answers to `OperationStartTimeCache.Has`.

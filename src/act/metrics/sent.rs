@@ -14,7 +14,7 @@ pub enum Answer {
     Taken(u64),
     /// The object was newer than the decision.
     Conflict,
-    /// It did not do what was asked.
+    /// It did not do what was asked, or was not asked after all.
     Refused,
     /// It did not answer: the write may have been made or not.
     Unanswered,
@@ -66,7 +66,7 @@ impl Sent {
             Ok(None) if self.verb == "delete" => Answer::Taken(self.from.saturating_add(1)),
             Ok(object) => Answer::Taken(object.as_ref().map_or(0, Object::version)),
             Err(Error::Conflict { .. }) => Answer::Conflict,
-            Err(Error::Api { code: 1.., .. }) => Answer::Refused,
+            Err(Error::Api { code: 1.., .. } | Error::NotLeading { .. } | Error::Lost(_)) => Answer::Refused,
             Err(Error::Api { .. } | Error::Unsaved { .. } | Error::Unreachable(_)) => Answer::Unanswered,
         };
         Sent { answer, ..self }

@@ -1,4 +1,4 @@
-//! `/metrics`, `/healthz` and `/readyz` over HTTP.
+//! `/metrics`, `/healthz`, `/livez` and `/readyz` over HTTP.
 //!
 //! Decides nothing, and holds the loop never up: a page is made of what is in memory. Answers to
 //! kube-controller-manager's endpoints of these names.
@@ -31,7 +31,8 @@ pub async fn serve(metrics: Metrics, listener: TcpListener, stop: impl Future<Ou
 pub fn router(metrics: Metrics) -> Router {
     Router::new()
         .route("/metrics", get(text))
-        .route("/healthz", get(|| async { "ok" }))
+        .route("/healthz", get(alive))
+        .route("/livez", get(alive))
         .route("/readyz", get(ready))
         .with_state(metrics)
 }
@@ -43,10 +44,17 @@ async fn text(State(metrics): State<Metrics>) -> Response {
     }
 }
 
-async fn ready(State(metrics): State<Metrics>) -> (StatusCode, &'static str) {
-    if metrics.is_ready() {
+async fn alive(State(metrics): State<Metrics>) -> (StatusCode, &'static str) {
+    if metrics.turns().await {
         (StatusCode::OK, "ok")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "not every kind of object has been listed yet")
+        (StatusCode::INTERNAL_SERVER_ERROR, "the loop does not turn")
+    }
+}
+
+async fn ready(State(metrics): State<Metrics>) -> (StatusCode, String) {
+    match metrics.missing() {
+        None => (StatusCode::OK, "ok".to_owned()),
+        Some(missing) => (StatusCode::SERVICE_UNAVAILABLE, missing),
     }
 }

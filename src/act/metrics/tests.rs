@@ -312,10 +312,10 @@ fn what_is_off_records_nothing() {
     metrics.see(&Cluster::new(), &key);
     metrics.performed(&Matter::Binds(key.clone()), &failure("patch", &key));
     metrics.queue_depth(3);
-    metrics.all_listed();
+    metrics.unlisted(&std::collections::BTreeSet::new());
     assert_eq!(
-        (metrics.is_ready(), metrics.has_begun(&key), metrics.text().unwrap()),
-        (false, false, String::new())
+        (metrics.missing(), metrics.has_begun(&key), metrics.text().unwrap()),
+        (None, false, String::new())
     );
 }
 

@@ -17,7 +17,7 @@ pub async fn default_class(stage: &Stage) {
         control_plane::not_run("the cluster has a default class, so that no claim can wait for one to come");
     } else {
         stage.create(&silent("early")).await;
-        stage.told("early", "FailedBinding").await;
+        stage.told("early", "FailedBinding", "").await;
     }
     let chosen = json!({"selector": {"matchLabels": {"none": "has-this"}}});
     stage.create(&claim("none", "", &chosen)).await;

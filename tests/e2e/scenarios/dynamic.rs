@@ -30,7 +30,7 @@ pub async fn for_a_pod(stage: &Stage) {
     stage.nodes(2).await;
     stage.create(&delayed_class(stage.prefix(), DIRECTORY)).await;
     stage.create(&claim("wanted", stage.prefix(), &json!({}))).await;
-    stage.told("wanted", "WaitForFirstConsumer").await;
+    stage.told("wanted", "WaitForFirstConsumer", "").await;
     stage.create(&pod("wanting", "pvbind", &["wanted"])).await;
     let node = stage.placed("wanting").await;
     let (claim, volume) = stage.bound("wanted").await;

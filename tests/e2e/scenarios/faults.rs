@@ -2,16 +2,17 @@
 //! are yet to come.
 
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use serde_json::json;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::objects::{claim, text, volume};
 use crate::stage::Stage;
 use crate::target::{Fault, How, Program};
 
 /// How long all claims may take, with everything that breaks.
-const PATIENCE: Duration = Duration::from_secs(150);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Makes pairs of these numbers, of which any two fit each other, half of the claims before their volumes.
 async fn make_pairs(stage: &Stage, numbers: Range<usize>) {
@@ -45,7 +46,7 @@ pub async fn meanwhile<D: Copy>(
             enough => Ok(enough),
         };
         let breaking = async {
-            let before = stage.until("some of it is done", check).await;
+            let before = stage.within(PATIENCE, "some of it is done", check).await;
             perform(*deed).await;
             before
         };
@@ -60,6 +61,8 @@ async fn pairs_meanwhile<D: Copy>(stage: &Stage, each: usize, deeds: &[D], perfo
     let portions: Vec<_> =
         deeds.iter().enumerate().map(|(turn, deed)| (turn * each..(turn + 1) * each, *deed)).collect();
     let bound = async || {
+        // It ends when it loses its lease, and whoever runs it starts it again.
+        stage.ensure(Program::Controller).await;
         let claims = stage.list("PersistentVolumeClaim").await;
         claims.iter().filter(|claim| text(claim, "/status/phase") == "Bound").count()
     };
@@ -89,13 +92,52 @@ pub async fn controller_restarts(stage: &Stage) {
         stage.end(Program::Controller, how).await;
         stage.ensure(Program::Controller).await;
     };
-    pairs_meanwhile(stage, 100, &[How::Kill, How::Terminate, How::Kill], restart).await;
+    pairs_meanwhile(stage, 150, &[How::Kill, How::Terminate], restart).await;
 }
 
-/// The controller that leads is killed and, later, asked to end, and the one that stood by goes on.
+/// The controller that leads is killed and, later, asked to end, and the one that stood by goes on, in time.
 pub async fn leaders_change(stage: &Stage) {
-    let faults = [Fault::ReplaceLeader(How::Kill), Fault::ReplaceLeader(How::Terminate)];
-    pairs_meanwhile(stage, 150, &faults, async |fault| stage.fault(fault).await).await;
+    let replace = async |how| {
+        let replaced = stage.fault(Fault::ReplaceLeader(how));
+        let (took, ()) = tokio::join!(takeover(stage), replaced);
+        eprintln!("{how:?}: another one leads {took} s after the last renewal");
+    };
+    stage.ensure(Program::Standby).await;
+    // Who stands by counts from the first renewal that it has seen.
+    let renewed = async || stage.lease().await.map(|lease| text(&lease, "/spec/renewTime").to_owned());
+    let before = stage.until("somebody leads", renewed).await;
+    let again = async || renewed().await.and_then(|now| if now == before { Err(now) } else { Ok(()) });
+    stage.until("the lease is renewed", again).await;
+    pairs_meanwhile(stage, 150, &[How::Kill, How::Terminate], replace).await;
+}
+
+/// Follows the lease until somebody else has it, and says how many seconds after the last renewal. That may be as long as the
+/// lease is held without one, and a second more.
+async fn takeover(stage: &Stage) -> f64 {
+    let at = |lease: &Value, field: &str| {
+        let time: Result<Timestamp, _> = text(lease, &format!("/spec/{field}")).parse();
+        time.expect("a time")
+    };
+    let holder = |lease: &Value| text(lease, "/spec/holderIdentity").to_owned();
+    let mut last = stage.until("somebody leads", async || stage.lease().await).await;
+    let (first, start) = (holder(&last), Instant::now());
+    loop {
+        if let Ok(lease) = stage.lease().await {
+            let now = holder(&lease);
+            if !now.is_empty() && now != first {
+                let took = at(&lease, "acquireTime").duration_since(at(&last, "renewTime")).as_secs_f64();
+                let allowed = lease["spec"]["leaseDurationSeconds"].as_f64().expect("a number") + 1.0;
+                assert!(took <= allowed, "{took} s after the last renewal, {allowed} s are allowed: {lease}");
+                return took;
+            }
+            // Who gives it back says so as if he renewed it.
+            if now == first {
+                last = lease;
+            }
+        }
+        assert!(start.elapsed() < PATIENCE, "nobody else leads than {first}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// The release is upgraded and rolled back, each time while claims come.

@@ -56,7 +56,7 @@ fn with_policy(stage: &Stage, short: &str, policy: &str) -> Value {
     volume(&stage.named(short), stage.prefix(), &json!({ "spec": spec }))
 }
 
-/// Pods of a StatefulSet find what the ones before them wrote.
+/// Pods of a set with claims of their own find what the ones before them wrote.
 pub async fn rescheduled(stage: &Stage) {
     for short in ["one", "other"] {
         stage.create(&with_policy(stage, short, "Retain")).await;

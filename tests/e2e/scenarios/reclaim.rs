@@ -30,7 +30,7 @@ pub async fn retain(stage: &Stage) {
     assert_eq!(text(&kept, "/spec/claimRef/name"), "first", "it says whose it was");
     // A claim of the same name is another claim.
     stage.create(&claim("first", stage.prefix(), &json!({}))).await;
-    stage.told("first", "ProvisioningFailed").await;
+    stage.told("first", "ProvisioningFailed", "").await;
     stage.volume_is(&stage.named("kept"), "Released").await;
     stage.patch("PersistentVolume", &stage.named("kept"), &json!({"spec": {"claimRef": null}})).await;
     assert_eq!(name(&stage.bound("first").await.1), stage.named("kept"));

@@ -48,12 +48,7 @@ pub async fn volumes_that_fit(stage: &Stage) {
 
     // Nothing is that large, until somebody makes it.
     stage.create(&claim("huge", class, &ask("50Gi"))).await;
-    let told = async || {
-        let events = stage.list("Event").await;
-        let told = events.iter().any(|event| text(event, "/involvedObject/name") == "huge");
-        if told { Ok(()) } else { Err("no event".to_owned()) }
-    };
-    stage.until("what is too large is told why it waits", told).await;
+    stage.told("huge", "ProvisioningFailed", class).await;
     let waiting = stage.get("PersistentVolumeClaim", "huge").await;
     assert_eq!(text(&waiting, "/status/phase"), "Pending");
     stage.create(&make("huge", size("60Gi"))).await;

@@ -30,7 +30,8 @@ pub async fn run(record: &Record, server: &mut Server, mock: &Mock) -> Vec<bool>
     let (sink, poster) = events::channel(client.clone());
     let decider = Decider::new(record.settings(), Roles::controller());
     let plugins = Plugins::new([Arc::new(mock.clone()) as Arc<dyn VolumePlugin>]);
-    let executor = Executor { client, events: sink, plugins, clock: Clock::machine() };
+    let executor =
+        Executor { client, events: sink, plugins, clock: Clock::machine(), lead: act::Lead::always() };
     let mut caller = Caller { decider, executor, injections: record.injections(), behind: Vec::new() };
     place(record, server, &mut caller).await;
     let mut failed = Vec::new();

@@ -112,7 +112,7 @@ rules:
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   resourceNames: [{{ .lease }}]
-  verbs: [get, update]
+  verbs: [{{ if .creates }}get, list, update, watch{{ else }}get, update{{ end }}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

@@ -120,6 +120,8 @@ resources:
 - --leader-elect-lease-duration={{ .values.leaderElection.leaseDuration }}
 - --leader-elect-renew-deadline={{ .values.leaderElection.renewDeadline }}
 - --leader-elect-retry-period={{ .values.leaderElection.retryPeriod }}
+{{- else }}
+- --leader-elect=false
 {{- end }}
 {{- end -}}
 

@@ -1,6 +1,9 @@
 //! The programs as users run them: `pvbind apiserver`, `pvbind controller`, `pvbind scheduler` and `pvbind extender`,
 //! processes that talk over TCP.
 
+mod election;
+mod logs;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
