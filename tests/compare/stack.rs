@@ -148,7 +148,10 @@ impl Stack {
                 self.plane.start_controller_manager_as(BINDER, &controllers, &RESYNC);
             }
             Side::Controller | Side::Scheduler => {
-                self.start_pvbind(BINDER, &["controller", "--enable-hostpath-provisioner"]);
+                self.start_pvbind(
+                    BINDER,
+                    &["controller", "--leader-elect=false", "--enable-hostpath-provisioner"],
+                );
             }
         }
         match self.side {
@@ -157,7 +160,10 @@ impl Stack {
                 self.plane.start_scheduler(&configuration);
             }
             Side::Scheduler => {
-                self.start_pvbind(SCHEDULER, &["scheduler", "--scheduler-name=default-scheduler"]);
+                self.start_pvbind(
+                    SCHEDULER,
+                    &["scheduler", "--leader-elect=false", "--scheduler-name=default-scheduler"],
+                );
             }
         }
         self.wait_until_at_work().await;

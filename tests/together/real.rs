@@ -50,8 +50,14 @@ fn start(plane: &mut ControlPlane, number: usize, controller: Controller) {
         }
         Controller::Ours => {
             let admin = plane.argument("admin.conf");
-            let arguments =
-                ["controller", "--enable-hostpath-provisioner", "--kubeconfig", &admin, "--metrics-addr=off"];
+            let arguments = [
+                "controller",
+                "--leader-elect=false",
+                "--enable-hostpath-provisioner",
+                "--kubeconfig",
+                &admin,
+                "--metrics-addr=off",
+            ];
             let arguments = arguments.map(str::to_owned);
             let program = env!("CARGO_BIN_EXE_pvbind").as_ref();
             let _output = plane.run(&format!("binder-{number}"), program, &arguments);
