@@ -120,9 +120,9 @@ image-twice arch=arch():
 manifests:
     deploy/render.sh
 
-# Runs each component on a real API server under exactly the permissions that are shipped (needs KUBEBUILDER_ASSETS).
+# Tries what is shipped on real programs: the chart, the manifests, each component under exactly its permissions (needs KUBEBUILDER_ASSETS, with helm).
 permissions:
-    cargo test --test deploy permissions:: -- --nocapture
+    cargo test --test deploy -- --nocapture
 
 # Builds etcd and Kubernetes' programs, or those that are named, from their Go modules into a cache; prints the folder for KUBEBUILDER_ASSETS.
 control-plane *names:

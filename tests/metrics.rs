@@ -11,7 +11,7 @@ use std::time::Duration;
 use fake_apiserver::{Call, FakeApiServer, Fault, Ids, Options, Plugins, Status};
 use kube::Client;
 use pvbind::act::metrics::serve::serve;
-use pvbind::act::{self, Metrics, Pace};
+use pvbind::act::{self, Metrics};
 use pvbind::decide::binder::Pods;
 use pvbind::decide::{Settings, plugin};
 use serde_json::{Value, json};
@@ -254,8 +254,8 @@ async fn prometheus_gets_what_happened() {
     // One that leads, and once had to look at the lease first.
     metrics.leads("pvbind-controller", true);
     metrics.leads_slowly("pvbind-controller");
+    metrics.paced(64, 3);
     let options = act::Options {
-        pace: Pace::adaptive(None, metrics.clone()),
         settings: Settings { plugins: plugin::PROVISIONING, ..Settings::default() },
         plugins: act::Plugins::pretended(),
         metrics,

@@ -110,9 +110,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
 
 impl Cli {
     fn run(self, configuration: &Configuration) -> Exit {
-        start_logging(self.log_format);
-        // Who reads what a simulation says has no use for it.
-        if !matches!(self.command, Command::Simulate(_) | Command::Apiserver(_)) {
+        // Who reads what a simulation says has no use for what was done on the way.
+        let at_work = !matches!(self.command, Command::Simulate(_) | Command::Apiserver(_));
+        start_logging(self.log_format, if at_work { "warn,pvbind=info" } else { "warn" });
+        if at_work {
             let file = self.config.as_ref().map(|file| file.display().to_string());
             let all = serde_json::to_string(configuration).unwrap_or_default();
             tracing::info!(version = env!("CARGO_PKG_VERSION"), file, configuration = all, "configured");
@@ -127,10 +128,10 @@ impl Cli {
     }
 }
 
-fn start_logging(format: LogFormat) {
+fn start_logging(format: LogFormat, usual: &str) {
     use std::io::IsTerminal;
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,pvbind=info"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual));
     let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let builder =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(ansi);

@@ -111,8 +111,10 @@ impl Cluster {
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/chart/pvbind");
         let values = self.folder.path().join("values.yaml");
         let [chart, values] = [&chart, &values].map(|path| path.to_str().expect("a plain path"));
-        let usual = ["upgrade", "--install", "--create-namespace", "--values", values, RELEASE, chart];
-        self.helm(&[&usual[..], more].concat());
+        // Whoever scaled a Deployment, as scenarios do, has a claim to that field.
+        let usual =
+            ["upgrade", "--install", "--force-conflicts", "--create-namespace", "--values", values, RELEASE];
+        self.helm(&[&usual[..], &[chart], more].concat());
     }
 
     fn send(&self, method: &str, path: &str, body: &Value) -> Result<Value, kube::Error> {
@@ -202,7 +204,7 @@ impl Cluster {
     /// Upgrades, or rolls back where nothing is said, and waits until that is carried out.
     fn upgrade(&self, values: &[&str], tag: &str) {
         if values.is_empty() {
-            self.helm(&["rollback", RELEASE]);
+            self.helm(&["rollback", "--force-conflicts", RELEASE]);
         } else {
             self.install(values);
         }

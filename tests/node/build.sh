@@ -55,7 +55,7 @@ base() {
         [ "$(id -u)" = 0 ] || { say "debootstrap needs root"; exit 1; }
         say "bringing $suite with $packages"
         local root from
-        root=$(mktemp -d "$cache/root.XXXXXX")
+        root=$(mktemp -d -p "$cache")
         from=$(mirror)
         # The mirror may be empty: debootstrap has one of its own.
         debootstrap --variant=minbase --include="$packages" "$suite" "$root" ${from:+"$from"} >"$cache/debootstrap.log" 2>&1 ||

@@ -29,8 +29,13 @@ else
     export PVBIND_E2E_TARGET=node PVBIND_NODE_IMAGE
     tests=(--test node --test e2e)
 fi
+if ! command -v musl-gcc >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "run.sh: installing musl-tools" >&2
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends musl-tools; } >&2
+fi
 programs=$(tests/control-plane/build.sh provisioner helm)
 deploy/image/build.sh
 . "${CARGO_TARGET_DIR:-./target}/image/$(uname -m)/built"
 export PVBIND_IMAGE=$ARCHIVE HELM=$programs/helm PVBIND_E2E_PROVISIONER=$programs/provisioner
-cargo test "${tests[@]}" -- "$@"
+# As everything else is built: the same dependencies, built once.
+cargo test --workspace "${tests[@]}" -- "$@"

@@ -84,8 +84,8 @@ fn what_is_wrong_with_a_file_of_options_is_exit_code_2_with_its_line() {
         ),
         ("bind-timeout: 5m\n", "line 1: bind-timeout: pvbind controller has no such option"),
         (
-            "executors: 5000\n",
-            "line 1: executors: invalid value '5000' for '--executors <EXECUTORS>': 5000 is not in",
+            "pv-recycler-minimum-timeout-nfs: 0\n",
+            "line 1: pv-recycler-minimum-timeout-nfs: invalid value '0' for",
         ),
         ("leader-elect: \"no\"\n", "line 1: leader-elect: is \"no\"; write true or false"),
         ("kube-api-qps: -1\n", "line 1: kube-api-qps: invalid value '-1' for"),

@@ -19,6 +19,8 @@ const SLOW: Duration = Duration::from_secs(1);
 const SLOWER: f64 = 4.0;
 /// How much longer than before answers may usually take, a second later: a server that has moved is not slow for ever.
 const DRIFT: f64 = 0.01;
+/// Where so few are under way, one answer says little about how many there may be.
+const FEW: f64 = 32.0;
 /// How long it stays just below where trouble was, at first.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// How long a server may have us pause with one answer.
@@ -149,7 +151,7 @@ impl Limit {
         if self.shrank.is_some_and(|shrank| sent < shrank) {
             return;
         }
-        let trouble = self.allowed.min(self.busiest as f64);
+        let trouble = self.allowed.min((self.busiest as f64).max(FEW));
         (self.trouble, self.patience, self.stays) = (trouble, PATIENCE, now);
         self.shrank = Some(now);
         self.allowed = (trouble * to).max(1.0);
@@ -206,6 +208,14 @@ mod tests {
         }
         let took = now.duration_since(start);
         assert!(took < Duration::from_secs(12), "{took:?}");
+    }
+
+    #[test]
+    fn one_failure_among_few_holds_nobody_up_for_long() {
+        let mut now = Instant::now();
+        let mut limit = Limit::new(now);
+        round(&mut limit, &mut now, 1, MILLI, Answer::Trouble);
+        assert_eq!(limit.allowed(), 16);
     }
 
     #[test]

@@ -17,7 +17,9 @@ import (
 )
 
 func main() {
-	config := &rest.Config{Host: os.Args[1], QPS: -1}
+	// The bundled API server reads no protobuf, which this client would send.
+	json := rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"}
+	config := &rest.Config{Host: os.Args[1], QPS: -1, ContentConfig: json}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	lock := &resourcelock.LeaseLock{

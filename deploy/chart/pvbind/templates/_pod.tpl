@@ -97,7 +97,7 @@ env:
 {{- end }}
 {{- end }}
 livenessProbe:
-  httpGet: {path: /healthz, port: metrics}
+  httpGet: {path: /livez, port: metrics}
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
