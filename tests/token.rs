@@ -109,7 +109,13 @@ async fn a_token_that_is_replaced_is_read_again() {
         "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
     });
     plane.write("pvbind.conf", &config.to_string());
-    let arguments = ["controller", "--kubeconfig", &plane.argument("pvbind.conf"), "--metrics-addr=off"];
+    let arguments = [
+        "controller",
+        "--kubeconfig",
+        &plane.argument("pvbind.conf"),
+        "--metrics-addr=off",
+        "--leader-elect=false",
+    ];
     let arguments = arguments.map(str::to_owned);
     plane.run("pvbind", Path::new(env!("CARGO_BIN_EXE_pvbind")), &arguments);
     bind(&admin, "before").await;

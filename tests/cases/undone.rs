@@ -195,3 +195,23 @@ async fn b3_sibling_a_pod_that_lacks_a_claim_holds_no_volume() {
         stage.stop().await;
     }
 }
+
+/// All nodes go before there is a new process: what one that died has reserved holds nobody, be the volume so new that it has
+/// no phase yet.
+#[tokio::test(start_paused = true)]
+async fn b3_sibling_what_was_reserved_is_given_back_when_no_node_is_left() {
+    for phase in ["Available", ""] {
+        let mut stage = Stage::scheduling();
+        set(&stage, &[]);
+        half_reserved(&stage, "p1", "c1");
+        stage.patch_status("PersistentVolume", "p1", &json!({"phase": phase}));
+        for node in ["n1", "n2"] {
+            stage.delete("Node", node);
+        }
+        stage.start();
+        stage.settle().await;
+        assert_eq!(reserved(&stage, "p1"), (Value::Null, false), "phase {phase:?}");
+        assert_eq!(stage.claim_state("c1"), ("Pending".into(), String::new()), "phase {phase:?}");
+        stage.stop().await;
+    }
+}

@@ -115,6 +115,9 @@ pub fn survey<'a>(
 pub fn place(cluster: &Cluster, settings: &Settings, key: &Key, pod: &Arc<Pod>) -> Plan {
     let nodes = cluster.nodes().count();
     if nodes == 0 {
+        if let Some(plan) = undo(cluster, key, claims::delayed(cluster, key, pod).iter()) {
+            return plan;
+        }
         let reason = Reason::Pod(PodReason::NoNodes { pod: key.clone() });
         let message = reason.to_string();
         return refused(key, pod, reason, message, BTreeSet::new());

@@ -7,7 +7,7 @@
 use crate::cluster::{Cluster, Key, Object, PodVolumes};
 use crate::decide::Write;
 use crate::decide::write::ClaimIdentity;
-use crate::objects::{claim, volume};
+use crate::objects::{Claim, Volume, claim, volume};
 
 /// The writes in their order, each with the object that it was decided on. Some of them may change nothing.
 pub fn writes<'a>(node: &'a str, volumes: &'a PodVolumes) -> impl Iterator<Item = (Object, Write)> + use<'a> {
@@ -27,22 +27,24 @@ pub fn writes<'a>(node: &'a str, volumes: &'a PodVolumes) -> impl Iterator<Item 
 /// decided on. What a user reserved stays, and so does what the controller has begun to bind. Unlike upstream, which has no
 /// rollback at the API server; see *Differences from upstream*.
 pub fn undo<'a>(cluster: &'a Cluster, claim: &Key) -> impl Iterator<Item = (Object, Write)> + use<'a> {
-    let found = cluster.claim(claim);
-    let waiting =
-        found.filter(|claim| !claim::is_bind_completed(claim) && claim::volume_name(claim).is_empty());
-    let reserved = waiting.into_iter().flat_map({
+    let reserved = cluster.claim(claim).into_iter().flat_map({
         let key = claim.clone();
         move |claim| {
             cluster.volumes_for(&key).map(move |(key, volume)| (claim, key, volume)).collect::<Vec<_>>()
         }
     });
     reserved
-        .filter(|(claim, _, volume)| {
-            volume::is_for(volume, claim)
-                && volume::is_bound_by_controller(volume)
-                && volume::phase(volume) == volume::AVAILABLE
-        })
+        .filter(|(claim, _, volume)| is_open(claim, volume))
         .map(|(_, key, volume)| (Object::Volume(volume.clone()), Write::UnbindVolume { volume: key.clone() }))
+}
+
+/// Whether the volume is reserved for the claim and can be given back: a scheduler did it, and nothing of it is bound.
+#[must_use]
+pub fn is_open(claim: &Claim, volume: &Volume) -> bool {
+    let names_none = !claim::is_bind_completed(claim) && claim::volume_name(claim).is_empty();
+    // A volume that is new has no phase yet.
+    let begun = !matches!(volume::phase(volume), "" | volume::AVAILABLE);
+    names_none && !begun && volume::is_for(volume, claim) && volume::is_bound_by_controller(volume)
 }
 
 /// The write that takes back the node that was selected for a claim, once there is no such node any more. Upstream leaves it
@@ -62,6 +64,7 @@ mod tests {
     /// What is given back of a volume that is reserved for a claim.
     #[rstest::rstest]
     #[case::ours("", false, "c", "uid", true, "Available", true)]
+    #[case::of_a_volume_that_is_new("", false, "c", "uid", true, "", true)]
     #[case::the_claim_names_a_volume("v", false, "c", "uid", true, "Available", false)]
     #[case::the_claim_is_bound("", true, "c", "uid", true, "Available", false)]
     #[case::of_an_earlier_claim("", false, "c", "earlier", true, "Available", false)]

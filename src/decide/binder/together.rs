@@ -6,20 +6,16 @@
 //! scheduler know nothing of each other, and a pod that lost half of its volumes stays where the other half is; see
 //! *Differences from upstream*.
 
-use super::{Pods, gates, is_pending};
+use super::{Pods, gates, is_pending, reserve};
 use crate::cluster::{Cluster, Key};
 use crate::decide::matching;
-use crate::objects::{Pod, claim, pod, volume};
+use crate::objects::{Pod, pod};
 
 /// Whether the claim is to be left alone until one of its pods has been decided about.
 #[must_use]
 pub fn waits(cluster: &Cluster, pods: &Pods, key: &Key) -> bool {
     let Some(found) = cluster.claim(key) else { return false };
-    let is_reserved = claim::volume_name(found).is_empty()
-        && !claim::is_bind_completed(found)
-        && cluster
-            .volumes_for(key)
-            .any(|(_, volume)| volume::is_for(volume, found) && volume::is_bound_by_controller(volume))
+    let is_reserved = cluster.volumes_for(key).any(|(_, volume)| reserve::is_open(found, volume))
         && matching::delays_binding(cluster, found) == Ok(true);
     if !is_reserved {
         return false;
@@ -69,6 +65,7 @@ mod tests {
     #[case::bound(json!({"spec": {"volumeName": "v"}}), json!({}), json!({}), false)]
     #[case::reserved_by_a_user(json!({}), json!({"metadata": {"annotations": null}}), json!({}), false)]
     #[case::reserved_for_another(json!({}), json!({"spec": {"claimRef": {"uid": "older"}}}), json!({}), false)]
+    #[case::begun(json!({}), json!({"status": {"phase": "Bound"}}), json!({}), false)]
     #[case::placed(json!({}), json!({}), json!({"spec": {"nodeName": "n"}}), false)]
     #[case::gated(json!({}), json!({}), json!({"spec": {"schedulingGates": [{"name": "g"}]}}), false)]
     #[case::finished(json!({}), json!({}), json!({"status": {"phase": "Failed"}}), false)]
