@@ -29,7 +29,8 @@ async fn make_pairs(stage: &Stage, numbers: Range<usize>) {
     stage.create_all(objects).await;
 }
 
-/// Does each deed while a portion of the work is made and done: once some of it is done, and before all of it can be.
+/// Does each deed while a portion of the work is made and done: once some of it is done, and before all of it can be, which is
+/// told where it does not succeed once.
 /// `make` makes a portion, `done` says how much of all is done.
 pub async fn meanwhile<D: Copy>(
     stage: &Stage,
@@ -53,7 +54,12 @@ pub async fn meanwhile<D: Copy>(
         let ((), before) = tokio::join!(make(portion.clone()), breaking);
         in_the_middle += usize::from(before < all);
     }
-    assert!(in_the_middle > 0, "all was done each time before anything could break");
+    if in_the_middle == 0 {
+        // A machine that is this fast shows that nothing is lost afterwards, but not that nothing is in between.
+        control_plane::not_run(
+            "all was done each time before anything could break; nothing broke in the middle of it",
+        );
+    }
 }
 
 /// The same for pairs that are to be bound; so many for each fault.
