@@ -38,7 +38,7 @@ impl Told {
             _ => None,
         });
         let keys: Vec<&Key> = std::iter::once(&job.key).chain(written).collect();
-        let named = |kind| keys.iter().find(|key| key.kind() == kind).map(|key| name(key));
+        let named = |kind| keys.iter().find(|key| key.kind() == kind).map(|key| key.path());
         let uid = job.objects.get(&job.key).and_then(|object: &Object| object.metadata().uid.clone());
         Some(Told {
             key: job.key.clone(),
@@ -67,15 +67,6 @@ impl Told {
             }
             Some(error) => tracing::warn!(claim, volume, pod, uid, reason, writes, %error, "failed"),
         }
-    }
-}
-
-/// Namespace and name, or the name alone.
-fn name(key: &Key) -> String {
-    if key.namespace().is_empty() {
-        key.name().to_owned()
-    } else {
-        format!("{}/{}", key.namespace(), key.name())
     }
 }
 
