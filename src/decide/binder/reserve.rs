@@ -27,15 +27,13 @@ pub fn writes<'a>(node: &'a str, volumes: &'a PodVolumes) -> impl Iterator<Item 
 /// decided on. What a user reserved stays, and so does what the controller has begun to bind. Unlike upstream, which has no
 /// rollback at the API server; see *Differences from upstream*.
 pub fn undo<'a>(cluster: &'a Cluster, claim: &Key) -> impl Iterator<Item = (Object, Write)> + use<'a> {
-    let reserved = cluster.claim(claim).into_iter().flat_map({
-        let key = claim.clone();
-        move |claim| {
-            cluster.volumes_for(&key).map(move |(key, volume)| (claim, key, volume)).collect::<Vec<_>>()
-        }
+    let key = claim.clone();
+    let reserved = cluster.claim(claim).into_iter().flat_map(move |claim| {
+        let volumes = cluster.volumes_for(&key);
+        volumes.filter(|(_, volume)| is_open(claim, volume)).collect::<Vec<_>>()
     });
     reserved
-        .filter(|(claim, _, volume)| is_open(claim, volume))
-        .map(|(_, key, volume)| (Object::Volume(volume.clone()), Write::UnbindVolume { volume: key.clone() }))
+        .map(|(key, volume)| (Object::Volume(volume.clone()), Write::UnbindVolume { volume: key.clone() }))
 }
 
 /// Whether the volume is reserved for the claim and can be given back: a scheduler did it, and nothing of it is bound.
