@@ -16,7 +16,7 @@ pub fn claim(name: &str, class: &str, spec: &Value) -> Value {
             "resources": {"requests": {"storage": "1Gi"}},
         },
     });
-    merge(&mut claim["spec"], spec);
+    json_patch::merge(&mut claim["spec"], spec);
     claim
 }
 
@@ -29,7 +29,7 @@ pub fn volume(name: &str, class: &str, extra: &Value) -> Value {
             "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": format!("/tmp/pvbind-e2e/{name}")},
         },
     });
-    merge(&mut volume, extra);
+    json_patch::merge(&mut volume, extra);
     volume
 }
 
@@ -80,22 +80,6 @@ pub fn pod(name: &str, scheduler: &str, claims: &[&str]) -> Value {
             "containers": [{"name": "c", "image": "none", "imagePullPolicy": "Never"}],
         },
     })
-}
-
-/// Lays one tree over another; what is null goes away.
-pub fn merge(base: &mut Value, over: &Value) {
-    match (base, over) {
-        (Value::Object(base), Value::Object(over)) => {
-            for (key, value) in over {
-                if value.is_null() {
-                    base.remove(key);
-                } else {
-                    merge(base.entry(key.clone()).or_insert(Value::Null), value);
-                }
-            }
-        }
-        (base, over) => *base = over.clone(),
-    }
 }
 
 /// Where the API server has the objects of a kind: with the namespace, if they are in one.

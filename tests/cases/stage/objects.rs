@@ -12,7 +12,7 @@ pub fn claim(name: &str, spec: &Value) -> Value {
             "resources": {"requests": {"storage": "1Gi"}},
         },
     });
-    merge(&mut claim["spec"], spec);
+    json_patch::merge(&mut claim["spec"], spec);
     claim
 }
 
@@ -25,7 +25,7 @@ pub fn volume(name: &str, extra: &Value) -> Value {
             "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": format!("/t/{name}")},
         },
     });
-    merge(&mut volume, extra);
+    json_patch::merge(&mut volume, extra);
     volume
 }
 
@@ -108,20 +108,4 @@ pub fn capacity(name: &str, class: &str, size: &str, node: &str) -> Value {
         "storageClassName": class, "capacity": size,
         "nodeTopology": {"matchLabels": {"kubernetes.io/hostname": node}},
     })
-}
-
-/// Lays one tree over another; what is null goes away.
-fn merge(base: &mut Value, over: &Value) {
-    match (base, over) {
-        (Value::Object(base), Value::Object(over)) => {
-            for (key, value) in over {
-                if value.is_null() {
-                    base.remove(key);
-                } else {
-                    merge(base.entry(key.clone()).or_insert(Value::Null), value);
-                }
-            }
-        }
-        (base, over) => *base = over.clone(),
-    }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use crate::objects::{claim, delayed_class, merge, name, only_on, pod, text, volume};
+use crate::objects::{claim, delayed_class, name, only_on, pod, text, volume};
 use crate::scenarios::faults::meanwhile;
 use crate::stage::Stage;
 use crate::target::{How, Program};
@@ -12,7 +12,7 @@ use crate::target::{How, Program};
 /// A volume that one node reaches, of a size.
 fn on(stage: &Stage, short: &str, node: &str, size: &str) -> Value {
     let mut extra = json!({"spec": only_on(node)});
-    merge(&mut extra, &json!({"spec": {"capacity": {"storage": size}}}));
+    json_patch::merge(&mut extra, &json!({"spec": {"capacity": {"storage": size}}}));
     volume(&stage.named(short), stage.prefix(), &extra)
 }
 

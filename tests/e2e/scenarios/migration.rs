@@ -24,7 +24,7 @@ fn in_tree(stage: &Stage, short: &str, plugin: &str) -> Value {
         "metadata": {"annotations": {PROVISIONED_BY: plugin}, "finalizers": [IN_TREE]},
         "spec": {"hostPath": null, "persistentVolumeReclaimPolicy": "Delete"},
     });
-    crate::objects::merge(&mut extra["spec"], &source);
+    json_patch::merge(&mut extra["spec"], &source);
     volume(&stage.named(short), &stage.named(short), &extra)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::BUSYBOX;
-use crate::objects::{claim, class, delayed_class, merge, name, only_on, pod, text, volume};
+use crate::objects::{claim, class, delayed_class, name, only_on, pod, text, volume};
 use crate::stage::Stage;
 
 /// A pod that runs a script to its end, with its claims at `/CLAIM`.
@@ -17,7 +17,7 @@ fn running(name: &str, scheduler: &str, claims: &[&str], script: &str) -> Value 
             "name": "c", "image": BUSYBOX, "command": ["sh", "-c", script], "volumeMounts": mounts,
         }],
     });
-    merge(&mut pod["spec"], &spec);
+    json_patch::merge(&mut pod["spec"], &spec);
     pod
 }
 
