@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use control_plane::{ControlPlane, free_port};
+use control_plane::ControlPlane;
 use serde_json::{Value, json};
 
 use crate::audit::{self, permitted, refused, unused};
@@ -286,23 +286,17 @@ fn shared_out(objects: Vec<Value>) -> (Vec<Value>, Vec<Value>) {
 }
 
 /// Starts kube-scheduler as in the extender's pod; the extender is at a URL.
-fn start_kube_scheduler(stage: &mut Stage, objects: &[Value], program: &Path, url: &str) {
+fn start_kube_scheduler(stage: &mut Stage, objects: &[Value], url: &str) {
     let map = of_kind(objects, "ConfigMap").next().expect("a ConfigMap");
     let configuration = map["data"]["kube-scheduler.yaml"].as_str().expect("text");
     let mut configuration: Value = serde_saphyr::from_str(configuration).expect("a configuration");
     let mine = stage.plane.argument("kube-scheduler.conf");
     configuration["clientConnection"] = json!({"kubeconfig": mine});
     configuration["extenders"][0]["urlPrefix"] = url.into();
-    stage.plane.write("kube-scheduler.yaml", &configuration.to_string());
-    let arguments = [
-        format!("--config={}", stage.plane.argument("kube-scheduler.yaml")),
-        // In a pod it finds these by itself.
-        format!("--authentication-kubeconfig={mine}"),
-        format!("--authorization-kubeconfig={mine}"),
-        "--bind-address=127.0.0.1".to_owned(),
-        format!("--secure-port={}", free_port()),
-    ];
-    let _output = stage.plane.run("kube-scheduler", program, &arguments);
+    // In a pod it finds these by itself.
+    let kinds = ["authentication", "authorization"].map(|kind| format!("--{kind}-kubeconfig={mine}"));
+    let further: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    stage.plane.start_scheduler_as("kube-scheduler", &configuration.to_string(), &further);
 }
 
 #[tokio::test]
@@ -318,8 +312,7 @@ async fn the_extender_and_its_kube_scheduler_need_what_they_may_and_may_what_the
     let mut url = String::new();
     // A line is short, and the program closes its output if it fails.
     BufReader::new(output.take(1024)).read_line(&mut url).expect("its output is text");
-    let assets = control_plane::assets(&programs).expect("they were there");
-    start_kube_scheduler(&mut stage, &own, &assets.join("kube-scheduler"), url.trim());
+    start_kube_scheduler(&mut stage, &own, url.trim());
     place_pods(&stage.admin, "pvbind-extender").await;
     stage.check("kube-scheduler", &theirs);
     stage.check("extender", &own);

@@ -16,6 +16,8 @@ use crate::processes::Processes;
 use crate::proxy::Proxy;
 use crate::target::{Fault, How, Nodes, Program, Row, Target};
 
+/// The kube-scheduler that asks the extender.
+const EXTENDED: &str = "kube-scheduler-extended";
 const PROGRAMS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 /// What kube-controller-manager does: it lets go of volumes and claims that nobody uses any more, and empties namespaces.
 const CONTROLLERS: [&str; 3] = [
@@ -72,7 +74,7 @@ impl Real {
     /// kube-scheduler with the extender, as they are shipped, for pods that name `extended`.
     fn ensure_extender(&self) {
         let mut plane = self.plane.lock().unwrap_or_else(PoisonError::into_inner);
-        if plane.path("extended.yaml").exists() {
+        if plane.path(&format!("{EXTENDED}.yaml")).exists() {
             return;
         }
         let port = free_port();
@@ -95,15 +97,8 @@ impl Real {
             .replace("127.0.0.1:8888", &format!("127.0.0.1:{port}"))
             .replace("schedulerName: default-scheduler", "schedulerName: extended")
             .replace("/etc/kubernetes", plane.path("").to_str().expect("a plain path").trim_end_matches('/'));
-        plane.write("extended.yaml", &(configuration + "leaderElection:\n  leaderElect: false\n"));
-        let arguments = [
-            format!("--config={}", plane.argument("extended.yaml")),
-            "--bind-address=127.0.0.1".to_owned(),
-            format!("--secure-port={}", free_port()),
-            format!("--cert-dir={}", plane.argument("extended-serving")),
-        ];
-        let program = assets(&PROGRAMS).expect("they were there").join("kube-scheduler");
-        let _output = plane.run("kube-scheduler-extended", &program, &arguments);
+        let configuration = configuration + "leaderElection:\n  leaderElect: false\n";
+        plane.start_scheduler_as(EXTENDED, &configuration, &[]);
     }
 }
 

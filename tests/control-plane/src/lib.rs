@@ -254,14 +254,21 @@ impl ControlPlane {
 
     /// Starts kube-scheduler with a configuration.
     pub fn start_scheduler(&mut self, configuration: &str) {
-        self.write("kube-scheduler.yaml", configuration);
-        let arguments = [
-            format!("--config={}", self.argument("kube-scheduler.yaml")),
+        self.start_scheduler_as("kube-scheduler", configuration, &[]);
+    }
+
+    /// The same under a name, so that several can run side by side, with further arguments.
+    pub fn start_scheduler_as(&mut self, name: &str, configuration: &str, further: &[&str]) {
+        let file = format!("{name}.yaml");
+        self.write(&file, configuration);
+        let mut arguments = vec![
+            format!("--config={}", self.argument(&file)),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={}", free_port()),
-            format!("--cert-dir={}", self.argument("scheduler-serving")),
+            format!("--cert-dir={}", self.argument(&format!("{name}-serving"))),
         ];
-        let _output = self.run("kube-scheduler", &self.assets.join("kube-scheduler"), &arguments);
+        arguments.extend(further.iter().map(|argument| (*argument).to_owned()));
+        let _output = self.run(name, &self.assets.join("kube-scheduler"), &arguments);
     }
 
     /// Starts kube-controller-manager with these controllers only, such as `persistentvolume-binder-controller`, and further
