@@ -111,6 +111,15 @@ fn bound(server: &FakeApiServer) -> BTreeMap<String, String> {
     pairs
 }
 
+/// One replica that leads, and one that stands by.
+async fn leader_and_standby() -> (FakeApiServer, Replica, Replica) {
+    let server = server();
+    let a = Replica::start(&server, "a");
+    leads(&a.lead).await;
+    let b = Replica::start(&server, "b");
+    (server, a, b)
+}
+
 fn claims(server: &FakeApiServer) -> usize {
     server.objects().iter().filter(|object| object["kind"] == "PersistentVolumeClaim").count()
 }
@@ -127,10 +136,7 @@ async fn all_bound(server: &FakeApiServer) {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_watches_and_writes_nothing_and_goes_on_when_the_leader_is_killed() {
-    let server = server();
-    let a = Replica::start(&server, "a");
-    leads(&a.lead).await;
-    let b = Replica::start(&server, "b");
+    let (server, a, b) = leader_and_standby().await;
     let pairs = create_pairs(&server, Duration::from_millis(97), 1000);
     sleep(Duration::from_secs(40)).await;
     assert_eq!(b.line.written(), [], "a standby writes nothing");
@@ -155,10 +161,7 @@ async fn a_standby_watches_and_writes_nothing_and_goes_on_when_the_leader_is_kil
 #[tokio::test(start_paused = true)]
 async fn one_that_sleeps_through_the_end_of_its_term_wakes_and_writes_nothing() {
     for asleep in [11, 16, 600] {
-        let server = server();
-        let a = Replica::start(&server, "a");
-        leads(&a.lead).await;
-        let b = Replica::start(&server, "b");
+        let (server, a, b) = leader_and_standby().await;
         // So many at once that jobs are under way at any moment.
         let pairs = create_pairs(&server, Duration::from_millis(5), 400);
         sleep(Duration::from_millis(1503)).await;
@@ -182,10 +185,7 @@ async fn one_that_sleeps_through_the_end_of_its_term_wakes_and_writes_nothing() 
 
 #[tokio::test(start_paused = true)]
 async fn one_that_cannot_renew_writes_nothing_once_its_term_is_over() {
-    let server = server();
-    let a = Replica::start(&server, "a");
-    leads(&a.lead).await;
-    let b = Replica::start(&server, "b");
+    let (server, a, b) = leader_and_standby().await;
     let pairs = create_pairs(&server, Duration::from_millis(97), 1000);
     sleep(Duration::from_secs(20)).await;
     // The lease cannot be reached, everything else can.
@@ -206,10 +206,7 @@ async fn one_that_cannot_renew_writes_nothing_once_its_term_is_over() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_is_told_to_stop_ends_its_jobs_and_then_lets_the_next_in() {
-    let server = server();
-    let a = Replica::start(&server, "a");
-    leads(&a.lead).await;
-    let b = Replica::start(&server, "b");
+    let (server, a, b) = leader_and_standby().await;
     let pairs = create_pairs(&server, Duration::from_millis(5), 400);
     sleep(Duration::from_millis(1503)).await;
     let (line, lease) = (a.line.clone(), a.lease.clone());
