@@ -15,6 +15,8 @@ use crate::target::{Fault, How, Nodes, Program, Target};
 
 /// How long anything may take before a scenario gives up; it only matters when something is broken.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the API server may be away: one that is asked to end may take a minute for that alone.
+const OUTAGE: Duration = Duration::from_secs(180);
 /// How often is looked whether something has come true.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How many requests a scenario makes at once.
@@ -124,7 +126,7 @@ impl Stage {
             // The last: a namespace's account comes a moment after the namespace.
             let later =
                 matches!(code(&error), 0 | 429 | 500..) || error.to_string().contains("serviceaccount");
-            if !later || start.elapsed() > PATIENCE {
+            if !later || start.elapsed() > OUTAGE {
                 return Err(error);
             }
             tokio::time::sleep(PAUSE).await;

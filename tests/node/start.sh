@@ -131,7 +131,9 @@ token_of kube-scheduler system:kube-scheduler
 token_of kube-proxy system:kube-proxy
 token_of kubelet "system:node:$name" system:nodes
 
-keep kube-apiserver kube-apiserver --etcd-servers=http://127.0.0.1:2379 --advertise-address="$address" --allow-privileged=true \
+# Asked to end, it waits for requests that are under way, and that for a watch as long as a request may take: a minute, if
+# nothing is said. An outage longer than a lease is long enough.
+keep kube-apiserver kube-apiserver --request-timeout=20s --etcd-servers=http://127.0.0.1:2379 --advertise-address="$address" --allow-privileged=true \
     --tls-cert-file=$etc/pki/apiserver.crt --tls-private-key-file=$etc/pki/apiserver.key \
     --token-auth-file=$etc/tokens.csv --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
     --service-cluster-ip-range=$cluster --service-account-issuer=https://kubernetes.default.svc \

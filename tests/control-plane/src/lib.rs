@@ -213,6 +213,8 @@ impl ControlPlane {
             format!("--service-account-signing-key-file={}", self.argument("accounts.key")),
             "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
+            // Asked to end, it waits for watches as long as a request may take: a minute, if nothing is said.
+            "--request-timeout=20s".to_owned(),
             // Nobody here makes service accounts, or finds nodes ready.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
         ];
