@@ -32,6 +32,7 @@ mod patch;
 mod quantity;
 mod request;
 mod routes;
+mod schema;
 mod selectors;
 mod server;
 mod status;
