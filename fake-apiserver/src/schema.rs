@@ -20,6 +20,8 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde_json::{Map, Value};
 
+use crate::kinds::Kind;
+
 pub(crate) use tree::{Field, Items, Link, ListShape, MapShape, Merge, Node, Scalar, custom};
 
 /// A line a component: name, kind or "-", JSON.
@@ -82,6 +84,11 @@ pub(crate) fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
 pub(crate) fn of(api_version: &str, kind: &str) -> Option<Link> {
     let name = KINDS.get(format!("{api_version}/{kind}").as_str())?;
     Some(Link::named(component(name)?))
+}
+
+/// The tree of a kind as it is served.
+pub(crate) fn of_kind(kind: &Kind) -> Link {
+    of(&kind.api_version(), &kind.kind).unwrap_or_else(|| custom(None, true))
 }
 
 /// The components of the document of one group and version, by name.
