@@ -45,7 +45,8 @@ async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Requ
     let body = body.to_bytes();
     let path_and_query = parts.uri.path_and_query().map_or("/", ::http::uri::PathAndQuery::as_str);
     let content_type = header_text(&parts.headers, header::CONTENT_TYPE);
-    response(server.handle(&Request::new(parts.method.as_str(), path_and_query, content_type, body)))
+    let request = Request::new(parts.method.as_str(), path_and_query, content_type, body);
+    response(server.answer(&request).await)
 }
 
 fn header_text(headers: &HeaderMap, name: HeaderName) -> &str {
