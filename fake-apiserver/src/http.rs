@@ -47,7 +47,7 @@ async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Requ
     let content_type = header_text(&parts.headers, header::CONTENT_TYPE);
     let accept = header_text(&parts.headers, header::ACCEPT);
     let request = Request::new(parts.method.as_str(), path_and_query, content_type, body).accepting(accept);
-    response(server.handle(&request))
+    response(server.answer(&request).await)
 }
 
 fn header_text(headers: &HeaderMap, name: HeaderName) -> &str {
