@@ -2,6 +2,7 @@
 //! names, and those who listen, and where a request is handed to its verb. Answers to the handler chain of
 //! `k8s.io/apiserver/pkg/server`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -9,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::Change;
 use crate::answer::Answer;
+use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::discovery;
 use crate::names::Names;
@@ -27,6 +29,8 @@ pub(crate) struct Server {
     pub(crate) names: Mutex<Names>,
     pub(crate) changes: watch::Sender<Change>,
     pub(crate) calls: Calls,
+    pub(crate) users: Authenticator,
+    stopping: AtomicBool,
 }
 
 impl Server {
@@ -37,6 +41,8 @@ impl Server {
             store: Arc::new(Mutex::new(store)),
             changes: watch::Sender::default(),
             calls: Calls::default(),
+            users: Authenticator::new(&options),
+            stopping: AtomicBool::new(false),
             options,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -71,6 +77,16 @@ impl Server {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).generate(base)
     }
 
+    /// Whether the server takes no new connections any more.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Says that it is not ready from now on.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
     pub(crate) fn is_raw(&self) -> bool {
         self.options.admission == Admission::Raw
     }
@@ -83,6 +99,11 @@ impl Server {
 
     /// Answers a request.
     pub(crate) fn handle(&self, request: &Request) -> Answer {
+        if let Some(question) = reviews::question(&request.path) {
+            return present::other(request, || {
+                reviews::answer(self, request, &question).unwrap_or_else(Answer::from)
+            });
+        }
         let found = route(&self.lock().kinds, &request.path);
         match found {
             Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
@@ -90,7 +111,7 @@ impl Server {
                     .around(request, &target, || self.dispatch(request, &target).unwrap_or_else(Answer::from))
             }),
             Some(Route::Other(segments)) => present::other(request, || {
-                discovery::answer(&self.lock().kinds, request, &segments).unwrap_or_else(Answer::from)
+                discovery::answer(self, request, &segments).unwrap_or_else(Answer::from)
             }),
             None => present::refusal(request, &Status::no_such_resource()),
         }
@@ -110,6 +131,7 @@ impl Server {
             ("POST", true, "bindings") | ("POST", false, "binding") => {
                 verbs::binding::bind(self, request, target)
             }
+            ("POST", false, "token") => verbs::token::create(self, request, target),
             ("POST", false, "eviction") => verbs::binding::evict(self, request, target),
             ("PUT", false, "" | "status" | "resize" | "ephemeralcontainers" | "finalize") => {
                 verbs::update::replace(self, request, target)

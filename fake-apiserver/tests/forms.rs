@@ -132,3 +132,43 @@ async fn pretty_answers_are_indented() {
     let (_, _, body) = get(&server, "/api/v1/namespaces/default?pretty=true", "").await;
     assert!(body.starts_with("{\n  \"kind\": \"Namespace\",\n  \"apiVersion\": \"v1\","), "{body}");
 }
+
+#[tokio::test]
+async fn discovery_in_one_document_is_sent_once() {
+    let server = server();
+    let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+    let request = |tag: &str| {
+        let request = Request::get("/apis").header("accept", accept).header("if-none-match", tag);
+        server.router().oneshot(request.body(Body::empty()).unwrap())
+    };
+    let first = request("").await.unwrap();
+    assert_eq!(
+        first.headers()["content-type"],
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    );
+    let tag = first.headers()["etag"].to_str().unwrap().to_owned();
+    let body = first.into_body().collect().await.unwrap().to_bytes();
+    let document = json(std::str::from_utf8(&body).unwrap());
+    let storage =
+        document["items"].as_array().unwrap().iter().find(|one| one["metadata"]["name"] == "storage.k8s.io");
+    let resources = storage.unwrap()["versions"][0]["resources"].as_array().unwrap();
+    let attachments = resources.iter().find(|one| one["resource"] == "volumeattachments").unwrap();
+    assert_eq!(attachments["subresources"][0]["subresource"], "status");
+    assert_eq!(attachments["scope"], "Cluster");
+    assert_eq!(request(&tag).await.unwrap().status(), 304);
+    server.register_kind("example.com/v1", "Widget", true);
+    assert_eq!(request(&tag).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn health_is_told_check_by_check() {
+    let server = server();
+    let (code, _, body) = get(&server, "/readyz?verbose&exclude=log", "").await;
+    assert_eq!(code, 200);
+    assert!(
+        body.contains("[+]ping ok\n[+]log excluded: ok\n") && body.ends_with("readyz check passed\n"),
+        "{body}"
+    );
+    assert_eq!(get(&server, "/livez/etcd", "").await.2, "ok");
+    assert_eq!(get(&server, "/livez/nosuch", "").await.0, 404);
+}
