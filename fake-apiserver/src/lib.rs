@@ -36,6 +36,7 @@ mod present;
 mod quantity;
 mod request;
 mod routes;
+mod schema;
 mod selectors;
 mod server;
 mod status;
