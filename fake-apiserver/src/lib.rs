@@ -30,6 +30,7 @@ mod kinds;
 mod names;
 mod negotiate;
 mod object;
+mod openapi;
 mod options;
 mod patch;
 mod present;

@@ -14,6 +14,7 @@ use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::discovery;
 use crate::names::Names;
+use crate::openapi;
 use crate::options::{Admission, Options};
 use crate::present;
 use crate::request::Request;
@@ -110,6 +111,10 @@ impl Server {
                 self.calls
                     .around(request, &target, || self.dispatch(request, &target).unwrap_or_else(Answer::from))
             }),
+            Some(Route::Other(segments)) if segments.first().is_some_and(|first| first == "openapi") => {
+                let kinds = self.lock().kinds.clone();
+                openapi::answer(&kinds, request, &segments).unwrap_or_else(Answer::from)
+            }
             Some(Route::Other(segments)) => present::other(request, || {
                 discovery::answer(self, request, &segments).unwrap_or_else(Answer::from)
             }),

@@ -172,3 +172,48 @@ async fn health_is_told_check_by_check() {
     assert_eq!(get(&server, "/livez/etcd", "").await.2, "ok");
     assert_eq!(get(&server, "/livez/nosuch", "").await.0, 404);
 }
+
+#[tokio::test]
+async fn openapi_leads_from_the_index_to_documents_that_can_be_kept() {
+    let server = server();
+    let (code, form, body) = get(&server, "/openapi/v3", "").await;
+    assert_eq!((code, form.as_str()), (200, "text/plain; charset=utf-8"));
+    let index = json(&body);
+    let url = index["paths"]["apis/storage.k8s.io/v1"]["serverRelativeURL"].as_str().unwrap();
+    let (code, _, body) = get(&server, url, "application/json").await;
+    let document = json(&body);
+    assert_eq!(code, 200);
+    let path = &document["paths"]["/apis/storage.k8s.io/v1/storageclasses/{name}"];
+    assert_eq!(path["patch"]["operationId"], "patchStorageV1StorageClass");
+    let reference = path["put"]["requestBody"]["content"]["*/*"]["schema"]["$ref"].as_str().unwrap();
+    let name = reference.strip_prefix("#/components/schemas/").unwrap();
+    assert_eq!(document["components"]["schemas"][name]["required"], json!(["provisioner"]));
+    assert_eq!(get(&server, "/openapi/v3/api/v1?hash=OLD", "").await.0, 301);
+    assert_eq!(get(&server, "/openapi/v3/apis/nosuch.example.com/v1", "").await.0, 404);
+    server.register_kind("example.com/v1", "Widget", true);
+    let (code, _, body) = get(&server, "/openapi/v3/apis/example.com/v1", "").await;
+    assert_eq!(code, 200);
+    assert_eq!(json(&body)["components"]["schemas"]["com.example.v1.Widget"]["type"], "object");
+}
+
+#[tokio::test]
+async fn every_reference_of_the_older_document_leads_somewhere() {
+    fn check(value: &Value, definitions: &Value) {
+        match value {
+            Value::Object(fields) => {
+                if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+                    let name = reference.strip_prefix("#/definitions/").unwrap();
+                    assert!(definitions.get(name).is_some(), "{name}");
+                }
+                fields.values().for_each(|value| check(value, definitions));
+            }
+            Value::Array(items) => items.iter().for_each(|value| check(value, definitions)),
+            _ => {}
+        }
+    }
+    let (code, _, body) = get(&server(), "/openapi/v2", "application/json").await;
+    let document = json(&body);
+    assert_eq!((code, &document["swagger"]), (200, &json!("2.0")));
+    check(&document["paths"], &document["definitions"]);
+    check(&document["definitions"], &document["definitions"]);
+}
