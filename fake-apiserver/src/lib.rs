@@ -17,11 +17,13 @@
 
 mod admission;
 mod answer;
+mod auth;
 mod calls;
 mod continuation;
 mod defaults;
 mod discovery;
 mod events;
+mod hash;
 mod history;
 mod http;
 mod kinds;
@@ -29,6 +31,7 @@ mod log;
 mod names;
 mod negotiate;
 mod object;
+mod openapi;
 mod options;
 mod patch;
 mod present;
@@ -58,6 +61,7 @@ use crate::object::{key_of, text};
 use crate::request::Request;
 use crate::server::Server;
 
+pub use crate::auth::{Token, TokenFileError};
 pub use crate::calls::{Call, Fault, FaultHook};
 pub use crate::log::OpenError;
 pub use crate::options::{Admission, Ids, Now, Options, Plugins};

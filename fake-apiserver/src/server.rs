@@ -3,6 +3,7 @@
 //! `k8s.io/apiserver/pkg/server`.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -10,10 +11,12 @@ use tokio::sync::watch;
 
 use crate::Change;
 use crate::answer::Answer;
+use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::discovery;
 use crate::log::{Compaction, Log, OpenError};
 use crate::names::Names;
+use crate::openapi;
 use crate::options::{Admission, Options};
 use crate::present;
 use crate::request::Request;
@@ -31,6 +34,8 @@ pub(crate) struct Server {
     pub(crate) calls: Calls,
     /// Where writes are kept; without it they are in memory alone.
     log: Option<Log>,
+    pub(crate) users: Authenticator,
+    stopping: AtomicBool,
 }
 
 impl Server {
@@ -71,6 +76,8 @@ impl Server {
             changes: watch::Sender::default(),
             calls: Calls::default(),
             log,
+            users: Authenticator::new(&options),
+            stopping: AtomicBool::new(false),
             options,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -105,6 +112,16 @@ impl Server {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).generate(base)
     }
 
+    /// Whether the server takes no new connections any more.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Says that it is not ready from now on.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
     pub(crate) fn is_raw(&self) -> bool {
         self.options.admission == Admission::Raw
     }
@@ -133,14 +150,23 @@ impl Server {
 
     /// Answers a request.
     pub(crate) fn handle(&self, request: &Request) -> Answer {
+        if let Some(question) = reviews::question(&request.path) {
+            return present::other(request, || {
+                reviews::answer(self, request, &question).unwrap_or_else(Answer::from)
+            });
+        }
         let found = route(&self.lock().kinds, &request.path);
         match found {
             Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
                 self.calls
                     .around(request, &target, || self.dispatch(request, &target).unwrap_or_else(Answer::from))
             }),
+            Some(Route::Other(segments)) if segments.first().is_some_and(|first| first == "openapi") => {
+                let kinds = self.lock().kinds.clone();
+                openapi::answer(&kinds, request, &segments).unwrap_or_else(Answer::from)
+            }
             Some(Route::Other(segments)) => present::other(request, || {
-                discovery::answer(&self.lock().kinds, request, &segments).unwrap_or_else(Answer::from)
+                discovery::answer(self, request, &segments).unwrap_or_else(Answer::from)
             }),
             None => present::refusal(request, &Status::no_such_resource()),
         }
@@ -160,6 +186,7 @@ impl Server {
             ("POST", true, "bindings") | ("POST", false, "binding") => {
                 verbs::binding::bind(self, request, target)
             }
+            ("POST", false, "token") => verbs::token::create(self, request, target),
             ("POST", false, "eviction") => verbs::binding::evict(self, request, target),
             ("PUT", false, "" | "status" | "resize" | "ephemeralcontainers" | "finalize") => {
                 verbs::update::replace(self, request, target)
