@@ -34,6 +34,7 @@ mod request;
 mod routes;
 mod selectors;
 mod server;
+mod shapes;
 mod status;
 mod store;
 mod validate;
