@@ -41,6 +41,7 @@ mod routes;
 mod schema;
 mod selectors;
 mod server;
+mod shapes;
 mod status;
 mod store;
 mod table;
