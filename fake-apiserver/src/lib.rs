@@ -19,6 +19,7 @@ mod admission;
 mod answer;
 mod calls;
 mod continuation;
+mod crds;
 mod defaults;
 mod discovery;
 mod events;

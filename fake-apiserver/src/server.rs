@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::Change;
 use crate::answer::Answer;
 use crate::calls::Calls;
+use crate::crds;
 use crate::discovery;
 use crate::log::{Compaction, Log, OpenError};
 use crate::names::Names;
@@ -136,13 +137,23 @@ impl Server {
         let found = route(&self.lock().kinds, &request.path);
         match found {
             Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
-                self.calls
-                    .around(request, &target, || self.dispatch(request, &target).unwrap_or_else(Answer::from))
+                self.calls.around(request, &target, || {
+                    let answer = self.dispatch(request, &target).unwrap_or_else(Answer::from);
+                    let custom = target.kind.definition.as_ref();
+                    answer.with_warnings(custom.and_then(|version| version.warning.clone()))
+                })
             }),
             Some(Route::Other(segments)) => present::other(request, || {
-                discovery::answer(&self.lock().kinds, request, &segments).unwrap_or_else(Answer::from)
+                let kinds = &self.lock().kinds;
+                let answer = discovery::answer(kinds, request, &segments);
+                answer.unwrap_or_else(|refusal| crds::nothing_here(kinds, &request.path, refusal))
             }),
-            None => present::refusal(request, &Status::no_such_resource()),
+            None => match crds::nothing_here(&self.lock().kinds, &request.path, Status::no_such_resource()) {
+                Answer { code: 404, content_type: crate::answer::JSON, .. } => {
+                    present::refusal(request, &Status::no_such_resource())
+                }
+                answer => answer,
+            },
         }
     }
 
