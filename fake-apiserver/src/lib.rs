@@ -20,6 +20,7 @@ mod answer;
 mod auth;
 mod calls;
 mod continuation;
+mod crds;
 mod defaults;
 mod discovery;
 mod events;

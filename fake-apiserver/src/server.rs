@@ -13,6 +13,7 @@ use crate::Change;
 use crate::answer::Answer;
 use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
+use crate::crds;
 use crate::discovery;
 use crate::log::{Compaction, Log, OpenError};
 use crate::names::Names;
@@ -158,17 +159,26 @@ impl Server {
         let found = route(&self.lock().kinds, &request.path);
         match found {
             Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
-                self.calls
-                    .around(request, &target, || self.dispatch(request, &target).unwrap_or_else(Answer::from))
+                self.calls.around(request, &target, || {
+                    let answer = self.dispatch(request, &target).unwrap_or_else(Answer::from);
+                    let custom = target.kind.definition.as_ref();
+                    answer.with_warnings(custom.and_then(|version| version.warning.clone()))
+                })
             }),
             Some(Route::Other(segments)) if segments.first().is_some_and(|first| first == "openapi") => {
                 let kinds = self.lock().kinds.clone();
                 openapi::answer(&kinds, request, &segments).unwrap_or_else(Answer::from)
             }
             Some(Route::Other(segments)) => present::other(request, || {
-                discovery::answer(self, request, &segments).unwrap_or_else(Answer::from)
+                let answer = discovery::answer(self, request, &segments);
+                answer.unwrap_or_else(|refusal| crds::nothing_here(&self.lock().kinds, &request.path, refusal))
             }),
-            None => present::refusal(request, &Status::no_such_resource()),
+            None => match crds::nothing_here(&self.lock().kinds, &request.path, Status::no_such_resource()) {
+                Answer { code: 404, content_type: crate::answer::JSON, .. } => {
+                    present::refusal(request, &Status::no_such_resource())
+                }
+                answer => answer,
+            },
         }
     }
 
