@@ -171,7 +171,8 @@ impl Server {
             }
             Some(Route::Other(segments)) => present::other(request, || {
                 let answer = discovery::answer(self, request, &segments);
-                answer.unwrap_or_else(|refusal| crds::nothing_here(&self.lock().kinds, &request.path, refusal))
+                answer
+                    .unwrap_or_else(|refusal| crds::nothing_here(&self.lock().kinds, &request.path, refusal))
             }),
             None => match crds::nothing_here(&self.lock().kinds, &request.path, Status::no_such_resource()) {
                 Answer { code: 404, content_type: crate::answer::JSON, .. } => {

@@ -231,7 +231,8 @@ impl Cause {
 
     /// A reference to something that is not there.
     pub(crate) fn not_found(field: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self::new(field, "FieldValueNotFound", format!("Not found: {}", value.into()))    }
+        Self::new(field, "FieldValueNotFound", format!("Not found: {}", value.into()))
+    }
 
     /// The value is of another type than its schema wants.
     pub(crate) fn type_invalid(field: impl Into<String>, value: impl Into<Value>, why: &str) -> Self {
