@@ -1,12 +1,15 @@
 //! Decides how requests come in and answers go out over HTTP. Never looks into a body. Answers to the HTTP
 //! half of `k8s.io/apiserver/pkg/server`.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
+use http_body::Frame;
 use http_body_util::{BodyExt, Limited};
 use tokio::net::TcpListener;
 
@@ -45,12 +48,33 @@ async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Requ
     let body = body.to_bytes();
     let path_and_query = parts.uri.path_and_query().map_or("/", ::http::uri::PathAndQuery::as_str);
     let content_type = header_text(&parts.headers, header::CONTENT_TYPE);
-    let request = Request::new(parts.method.as_str(), path_and_query, content_type, body);
-    response(server.answer(&request).await)
+    let user_agent = header_text(&parts.headers, header::USER_AGENT);
+    let request = Request::new(parts.method.as_str(), path_and_query, content_type, body).by(user_agent);
+    server.answer(&request).await.map_or_else(|_lost| lost(), response)
 }
 
 fn header_text(headers: &HeaderMap, name: HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// An answer of which nothing arrives: the connection goes with it.
+fn lost() -> Response<Body> {
+    Response::new(Body::new(Broken))
+}
+
+/// A body that fails before it says anything.
+struct Broken;
+
+impl http_body::Body for Broken {
+    type Data = bytes::Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<bytes::Bytes>, std::io::Error>>> {
+        Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())))
+    }
 }
 
 fn response(answer: Answer) -> Response<Body> {

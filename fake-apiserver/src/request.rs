@@ -14,6 +14,8 @@ pub(crate) struct Request {
     pub(crate) query: Query,
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
+    /// What the client calls itself.
+    pub(crate) user_agent: String,
 }
 
 impl Request {
@@ -27,7 +29,14 @@ impl Request {
             query: Query::parse(query),
             content_type,
             body,
+            user_agent: String::new(),
         }
+    }
+
+    /// The same request by a client of that name.
+    pub(crate) fn by(mut self, user_agent: &str) -> Self {
+        user_agent.clone_into(&mut self.user_agent);
+        self
     }
 
     /// The body as JSON; `what` is what it should be.
@@ -75,6 +84,11 @@ impl Query {
     /// The first value of a parameter, or "".
     pub(crate) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(one, _)| one == name).map_or("", |(_, value)| value)
+    }
+
+    /// All of them, in their order.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.0
     }
 
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
