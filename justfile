@@ -26,6 +26,10 @@ readmes:
 simulate *args:
     @cargo run --quiet -- simulate {{args}}
 
+# Takes the schemas of the kinds that the bundled API server serves from a real one (needs KUBEBUILDER_ASSETS, a folder with etcd and kube-apiserver).
+schemas:
+    fake-apiserver/schemas/fetch.py
+
 # Serves the bundled API server.
 apiserver *args:
     @cargo run --quiet -- apiserver {{args}}

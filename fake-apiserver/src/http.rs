@@ -48,8 +48,11 @@ async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Requ
     let body = body.to_bytes();
     let path_and_query = parts.uri.path_and_query().map_or("/", ::http::uri::PathAndQuery::as_str);
     let content_type = header_text(&parts.headers, header::CONTENT_TYPE);
+    let accept = header_text(&parts.headers, header::ACCEPT);
     let user_agent = header_text(&parts.headers, header::USER_AGENT);
-    let request = Request::new(parts.method.as_str(), path_and_query, content_type, body).by(user_agent);
+    let request = Request::new(parts.method.as_str(), path_and_query, content_type, body)
+        .accepting(accept)
+        .by(user_agent);
     server.answer(&request).await.map_or_else(|_lost| lost(), response)
 }
 

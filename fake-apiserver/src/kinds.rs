@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::table::custom::CustomColumn;
+
 type Text = Cow<'static, str>;
 
 /// One kind as the server serves it.
@@ -21,6 +23,8 @@ pub(crate) struct Kind {
     /// Field selectors beyond `metadata.name` and `metadata.namespace`.
     pub(crate) fields: &'static [&'static str],
     traits: &'static [Trait],
+    /// What tables of a custom kind show beside the name.
+    pub(crate) columns: Vec<CustomColumn>,
     /// Registered at run time: stored as it is, listed with `apiVersion` and `kind` on each item.
     pub(crate) custom: bool,
 }
@@ -219,6 +223,7 @@ impl Kinds {
                 subresources,
                 fields,
                 traits,
+                columns: Vec::new(),
                 custom: false,
             });
         }
@@ -241,6 +246,7 @@ impl Kinds {
             subresources: STATUS,
             fields: &[],
             traits: &[Generation],
+            columns: Vec::new(),
             custom: true,
         })
     }

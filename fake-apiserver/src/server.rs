@@ -17,6 +17,7 @@ use crate::journal;
 use crate::log::{Compaction, Log, OpenError};
 use crate::names::Names;
 use crate::options::{Admission, Options};
+use crate::present;
 use crate::request::Request;
 use crate::routes::{Route, Target, route};
 use crate::status::{Result, Status};
@@ -143,13 +144,14 @@ impl Server {
     pub(crate) fn handle(&self, request: &Request) -> Answer {
         let found = route(&self.lock().kinds, &request.path);
         match found {
-            Some(Route::Resource(target)) => self
-                .calls
-                .around(request, &target, || self.dispatch(request, &target).unwrap_or_else(Answer::from)),
-            Some(Route::Other(segments)) => {
+            Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
+                self.calls
+                    .around(request, &target, || self.dispatch(request, &target).unwrap_or_else(Answer::from))
+            }),
+            Some(Route::Other(segments)) => present::other(request, || {
                 discovery::answer(&self.lock().kinds, request, &segments).unwrap_or_else(Answer::from)
-            }
-            None => Status::no_such_resource().into(),
+            }),
+            None => present::refusal(request, &Status::no_such_resource()),
         }
     }
 

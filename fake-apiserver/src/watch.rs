@@ -21,6 +21,7 @@ use crate::faults::{Cut, Withheld};
 use crate::history::{Event, Shown, event_line, write_event};
 use crate::kinds::Kind;
 use crate::object::{Object, as_map_mut};
+use crate::present::Presentation;
 use crate::status::Status;
 use crate::store::{Delivery, Store, Subscription};
 
@@ -57,6 +58,7 @@ pub(crate) struct WatchBody {
     events_left: Option<u64>,
     /// Whether the bookmark that ends the initial events is withheld.
     endless: bool,
+    shown: Option<Presentation>,
 }
 
 struct Timers {
@@ -90,6 +92,7 @@ impl WatchBody {
             failure: None,
             events_left: None,
             endless: false,
+            shown: None,
         }
     }
 
@@ -121,6 +124,21 @@ impl WatchBody {
         self.initial_end = None;
         self.missed.clear();
         self.receiver = None;
+    }
+
+    /// Shows each object in another shape from now on.
+    pub(crate) fn show_as(&mut self, presentation: Presentation) {
+        self.shown = Some(presentation);
+    }
+
+    /// Whole lines, in the shape that was asked for.
+    fn frame(&mut self, lines: Bytes) -> Frame<Bytes> {
+        let Some(presentation) = &mut self.shown else { return Frame::data(lines) };
+        let mut shown = Vec::with_capacity(lines.len());
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            presentation.line(line, &mut shown);
+        }
+        Frame::data(shown.into())
     }
 
     /// A watch that says why it can't be, and ends.
@@ -274,12 +292,13 @@ impl Body for WatchBody {
         let body = self.get_mut();
         let over = body.poll_timers(cx);
         if let Some(frame) = body.gather(cx) {
-            return Poll::Ready(Some(Ok(Frame::data(frame))));
+            return Poll::Ready(Some(Ok(body.frame(frame))));
         }
         if let Some(revision) = body.bookmark_due.take() {
             // The timer just set has to be polled once to wake this task.
             cx.waker().wake_by_ref();
-            return Poll::Ready(Some(Ok(Frame::data(body.bookmark(revision, false)))));
+            let bookmark = body.bookmark(revision, false);
+            return Poll::Ready(Some(Ok(body.frame(bookmark))));
         }
         if over || body.receiver.is_none() {
             body.receiver = None;

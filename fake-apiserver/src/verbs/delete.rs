@@ -54,11 +54,7 @@ impl DeleteOptions {
     }
 
     fn parse_body(request: &Request) -> Result<Self> {
-        let body: Value = serde_json::from_slice(&request.body).map_err(|error| {
-            let why =
-                if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
-            Status::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
-        })?;
+        let body: Value = request.decode()?.map_err(Status::bad_request)?;
         let kind = text(&body, &["kind"]);
         if !kind.is_empty() && kind != "DeleteOptions" {
             let version = text(&body, &["apiVersion"]);
