@@ -46,7 +46,9 @@ async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Requ
     let path_and_query = parts.uri.path_and_query().map_or("/", ::http::uri::PathAndQuery::as_str);
     let content_type = header_text(&parts.headers, header::CONTENT_TYPE);
     let accept = header_text(&parts.headers, header::ACCEPT);
-    let request = Request::new(parts.method.as_str(), path_and_query, content_type, body).accepting(accept);
+    let agent = header_text(&parts.headers, header::USER_AGENT);
+    let request = Request::new(parts.method.as_str(), path_and_query, content_type, body);
+    let request = request.accepting(accept).by_agent(agent);
     response(server.handle(&request))
 }
 

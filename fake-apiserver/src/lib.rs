@@ -17,6 +17,7 @@
 
 mod admission;
 mod answer;
+mod apply;
 mod calls;
 mod continuation;
 mod defaults;

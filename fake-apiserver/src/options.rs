@@ -57,6 +57,9 @@ pub struct Options {
     pub admission: Admission,
     /// Which admission plugins run under [`Admission::Full`].
     pub plugins: Plugins,
+    /// Whether objects say who owns which of their fields. Without it `metadata.managedFields` is dropped from whatever is
+    /// written, and applying knows no conflicts but those of its own request.
+    pub managed_fields: bool,
     /// How many events each kind remembers; a watch that asks for an older one is answered with 410 Expired.
     pub history: usize,
     /// How many events may wait for a watcher that does not read; the next one ends its stream.
@@ -70,6 +73,7 @@ impl Default for Options {
             ids: Ids::Random,
             admission: Admission::Full,
             plugins: Plugins::default(),
+            managed_fields: true,
             history: 10_000,
             watch_buffer: 10_000,
         }
@@ -82,6 +86,7 @@ impl std::fmt::Debug for Options {
             .field("ids", &self.ids)
             .field("admission", &self.admission)
             .field("plugins", &self.plugins)
+            .field("managed_fields", &self.managed_fields)
             .field("history", &self.history)
             .field("watch_buffer", &self.watch_buffer)
             .finish_non_exhaustive()

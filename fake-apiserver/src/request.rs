@@ -15,6 +15,8 @@ pub(crate) struct Request {
     pub(crate) content_type: String,
     /// What the client would like to get, as it says it.
     pub(crate) accept: String,
+    /// The program that asks, as it names itself.
+    pub(crate) agent: String,
     pub(crate) body: Bytes,
 }
 
@@ -29,6 +31,7 @@ impl Request {
             query: Query::parse(query),
             content_type,
             accept: String::new(),
+            agent: String::new(),
             body,
         }
     }
@@ -36,6 +39,12 @@ impl Request {
     /// The same request with an `Accept` header.
     pub(crate) fn accepting(mut self, accept: &str) -> Self {
         accept.clone_into(&mut self.accept);
+        self
+    }
+
+    /// The same request with a `User-Agent` header.
+    pub(crate) fn by_agent(mut self, agent: &str) -> Self {
+        agent.clone_into(&mut self.agent);
         self
     }
 

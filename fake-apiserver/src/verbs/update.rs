@@ -16,24 +16,27 @@ use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Result, Status};
 use crate::store::{Store, set_revision};
-use crate::verbs::{create, decode, dry_run, settle_namespace, strategy};
+use crate::verbs::fields::{self, Fields};
+use crate::verbs::options::WriteOptions;
+use crate::verbs::{create, decode, settle_namespace, strategy};
 use crate::warnings;
 
 pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
-    let dry = dry_run(request.query.all("dryRun"), "UpdateOptions")?;
+    let options = WriteOptions::read(request, "UpdateOptions")?;
     let mut value = decode(server, request, &target.kind)?;
     check_name(target, &value)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
     let current = store.get(target.index, &target.key()).cloned();
+    let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
     let (code, object) = match current {
         None if target.subresource.is_empty() && target.kind.has(Trait::Upserts) => {
             upserts(target, &value)?;
             metadata_mut(&mut value).remove("resourceVersion");
-            (201, create::insert(server, &mut store, target, value, dry)?)
+            (201, create::insert(server, &mut store, target, value, fields, options.dry)?)
         }
         None => return Err(Status::not_found(&target.kind.group, &target.kind.plural, &target.name)),
-        Some(current) => (200, write(server, &mut store, target, &current, value, dry)?),
+        Some(current) => (200, write(server, &mut store, target, &current, value, fields, options.dry)?),
     };
     server.announce(&store);
     Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
@@ -53,8 +56,8 @@ fn upserts(target: &Target, value: &Value) -> Result<()> {
 }
 
 pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
-    let dry = dry_run(request.query.all("dryRun"), "PatchOptions")?;
     let patch = patch::Patch::parse(&request.content_type, &request.body)?;
+    let options = WriteOptions::read(request, "PatchOptions")?;
     let mut store = server.lock();
     let current = store.get(target.index, &target.key()).cloned();
     let current =
@@ -68,7 +71,8 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     check_name(target, &value)?;
     let mut value = value;
     settle_namespace(target, &mut value)?;
-    let object = write(server, &mut store, target, &current, value, dry)?;
+    let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
+    let object = write(server, &mut store, target, &current, value, fields, options.dry)?;
     server.announce(&store);
     Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
 }
@@ -90,7 +94,7 @@ fn check_type(kind: &Kind, old: &Value, new: &Value) -> Result<()> {
     Err(refusal)
 }
 
-fn check_name(target: &Target, value: &Value) -> Result<()> {
+pub(crate) fn check_name(target: &Target, value: &Value) -> Result<()> {
     let name = text(value, &["metadata", "name"]);
     if name == target.name {
         return Ok(());
@@ -113,14 +117,16 @@ pub(crate) fn write(
     target: &Target,
     current: &Arc<Object>,
     mut value: Value,
+    fields: Fields,
     dry: bool,
 ) -> Result<Arc<Object>> {
     check_version(target, current, &value)?;
+    let brought = metadata_mut(&mut value).remove("managedFields");
     keep_metadata(&current.value, &mut value);
     if server.is_raw() {
         strategy::keep_other_parts(target, &current.value, &mut value)?;
     } else {
-        admit(server, target, &current.value, &mut value)?;
+        admit(server, target, &current.value, &mut value, fields, brought)?;
     }
     strategy::count_generation(target, &current.value, &mut value);
     set_revision(&mut value, current.revision);
@@ -132,6 +138,7 @@ pub(crate) fn write(
         }
         return Ok(object);
     }
+    fields::keep_times(&current.value, &mut value);
     if value == *current.value {
         return Ok(current.clone());
     }
@@ -142,10 +149,26 @@ pub(crate) fn write(
 }
 
 /// Defaults, the split between endpoints, and validation.
-fn admit(server: &Server, target: &Target, old: &Value, value: &mut Value) -> Result<()> {
+fn admit(
+    server: &Server,
+    target: &Target,
+    old: &Value,
+    value: &mut Value,
+    fields: Fields,
+    brought: Option<Value>,
+) -> Result<()> {
     strategy::prepare(&target.kind, value)?;
+    let managers = match fields {
+        _ if !server.options.managed_fields => None,
+        Fields::Settled(managers) => managers,
+        Fields::By { manager, subresource } => {
+            fields::store(value, brought);
+            fields::after_update(server, target, Some(old), value, manager, subresource)
+        }
+    };
     strategy::keep_other_parts(target, old, value)?;
     strategy::prepare_update(server, target, old, value);
+    fields::store(value, managers);
     let causes = crate::validate::update(target, old, value);
     if causes.is_empty() {
         return Ok(());
@@ -191,9 +214,7 @@ fn check_version(target: &Target, current: &Object, value: &Value) -> Result<()>
 fn keep_metadata(old: &Value, value: &mut Value) {
     let old = &old["metadata"];
     let metadata = metadata_mut(value);
-    for field in ["selfLink", "managedFields"] {
-        metadata.remove(field);
-    }
+    metadata.remove("selfLink");
     let terminating = old.get("deletionTimestamp").is_some_and(|time| !time.is_null());
     let kept = ["uid", "creationTimestamp", "generation"].into_iter();
     let kept = kept.chain(
