@@ -49,7 +49,7 @@ async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Requ
     let agent = header_text(&parts.headers, header::USER_AGENT);
     let request = Request::new(parts.method.as_str(), path_and_query, content_type, body);
     let request = request.accepting(accept).by_agent(agent);
-    response(server.handle(&request))
+    response(server.answer(&request).await)
 }
 
 fn header_text(headers: &HeaderMap, name: HeaderName) -> &str {
