@@ -20,6 +20,7 @@ mod answer;
 mod apply;
 mod calls;
 mod continuation;
+mod decode;
 mod defaults;
 mod discovery;
 mod events;

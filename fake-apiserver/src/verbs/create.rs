@@ -15,7 +15,7 @@ use crate::status::{Result, Status};
 use crate::store::Store;
 use crate::verbs::fields::{self, Fields};
 use crate::verbs::options::WriteOptions;
-use crate::verbs::{decode, settle_namespace, strategy};
+use crate::verbs::{body, settle_namespace, strategy};
 use crate::warnings;
 
 /// How often another generated name is tried when one is taken.
@@ -23,13 +23,14 @@ const ATTEMPTS: usize = 8;
 
 pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let options = WriteOptions::read(request, "CreateOptions")?;
-    let mut value = decode(server, request, &target.kind)?;
+    let (mut value, warned) = body::object(server, request, &target.kind, &options)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
     let fields = Fields::By { manager: &options.manager, subresource: "" };
     let object = insert(server, &mut store, target, value, fields, options.dry)?;
     server.announce(&store);
-    Ok(Answer::object(201, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
+    let warnings = warned.into_iter().chain(warnings::of(&target.kind, &object.value));
+    Ok(Answer::object(201, &target.kind, &object).with_warnings(warnings))
 }
 
 /// Stores a new object that is typed and in its namespace.

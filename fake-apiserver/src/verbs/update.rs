@@ -18,12 +18,12 @@ use crate::status::{Result, Status};
 use crate::store::{Store, set_revision};
 use crate::verbs::fields::{self, Fields};
 use crate::verbs::options::WriteOptions;
-use crate::verbs::{create, decode, settle_namespace, strategy};
+use crate::verbs::{body, create, settle_namespace, strategy};
 use crate::warnings;
 
 pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let options = WriteOptions::read(request, "UpdateOptions")?;
-    let mut value = decode(server, request, &target.kind)?;
+    let (mut value, warned) = body::object(server, request, &target.kind, &options)?;
     check_name(target, &value)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
@@ -39,7 +39,8 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
         Some(current) => (200, write(server, &mut store, target, &current, value, fields, options.dry)?),
     };
     server.announce(&store);
-    Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
+    let warnings = warned.into_iter().chain(warnings::of(&target.kind, &object.value));
+    Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings))
 }
 
 /// A PUT that would create can't insist on a uid.
@@ -63,24 +64,24 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     let current =
         current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
     let value = if target.kind.is_events_view() {
-        events::to_core(&patch.apply(&target.kind, &events::to_view(&current.value))?)
+        patch.apply(&target.kind, &events::to_view(&current.value))?
     } else {
         patch.apply(&target.kind, &current.value)?
     };
-    check_type(&target.kind, &current.value, &value)?;
+    check_type(&target.kind, &value)?;
+    let (mut value, warned) = body::patched(server, &target.kind, value, &request.body, &options)?;
     check_name(target, &value)?;
-    let mut value = value;
     settle_namespace(target, &mut value)?;
     let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
     let object = write(server, &mut store, target, &current, value, fields, options.dry)?;
     server.announce(&store);
-    Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
+    let warnings = warned.into_iter().chain(warnings::of(&target.kind, &object.value));
+    Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings))
 }
 
-fn check_type(kind: &Kind, old: &Value, new: &Value) -> Result<()> {
-    let (old_kind, old_version) = (text(old, &["kind"]), text(old, &["apiVersion"]));
+fn check_type(kind: &Kind, new: &Value) -> Result<()> {
     let (new_kind, new_version) = (text(new, &["kind"]), text(new, &["apiVersion"]));
-    if (old_kind, old_version) == (new_kind, new_version) {
+    if (new_kind, new_version) == (&*kind.kind, &*kind.api_version()) {
         return Ok(());
     }
     let why = format!(
