@@ -18,10 +18,12 @@
 mod admin;
 mod admission;
 mod answer;
+mod apply;
 mod auth;
 mod calls;
 mod continuation;
 mod crds;
+mod decode;
 mod defaults;
 mod discovery;
 mod events;

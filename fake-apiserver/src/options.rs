@@ -59,6 +59,9 @@ pub struct Options {
     pub admission: Admission,
     /// Which admission plugins run under [`Admission::Full`].
     pub plugins: Plugins,
+    /// Whether objects say who owns which of their fields. Without it `metadata.managedFields` is dropped from whatever is
+    /// written, and applying knows no conflicts but those of its own request.
+    pub managed_fields: bool,
     /// How many events each kind remembers; a watch that asks for an older one is answered with 410 Expired.
     pub history: usize,
     /// Who may ask, by token. Where there is one, whoever has none is refused.
@@ -83,6 +86,7 @@ impl Default for Options {
             plugins: Plugins::default(),
             tokens: Vec::new(),
             credentials_required: false,
+            managed_fields: true,
             history: 10_000,
             watch_buffer: 10_000,
             journal: 0,
@@ -97,6 +101,7 @@ impl std::fmt::Debug for Options {
             .field("ids", &self.ids)
             .field("admission", &self.admission)
             .field("plugins", &self.plugins)
+            .field("managed_fields", &self.managed_fields)
             .field("history", &self.history)
             .field("watch_buffer", &self.watch_buffer)
             .field("journal", &self.journal)

@@ -211,6 +211,11 @@ impl Server {
             ("PUT", false, "" | "status" | "resize" | "ephemeralcontainers" | "finalize") => {
                 verbs::update::replace(self, request, target)
             }
+            ("PATCH", false, "" | "status" | "resize" | "ephemeralcontainers")
+                if request.content_type == verbs::apply::APPLY =>
+            {
+                verbs::apply::apply(self, request, target)
+            }
             ("PATCH", false, "" | "status" | "resize" | "ephemeralcontainers") => {
                 verbs::update::patch(self, request, target)
             }
