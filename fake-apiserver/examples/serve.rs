@@ -1,7 +1,7 @@
 //! Serves a fake API server on the address in the first argument (127.0.0.1:8001 when there is none) until
 //! Ctrl-C.
 
-use fake_apiserver::{FakeApiServer, Options};
+use fake_apiserver::{FakeApiServer, Options, Plugins};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::io::Result<()> {
@@ -11,5 +11,7 @@ async fn main() -> std::io::Result<()> {
     let shutdown = async {
         let _ = tokio::signal::ctrl_c().await;
     };
-    FakeApiServer::new(Options::default()).serve(listener, shutdown).await
+    FakeApiServer::new(Options { plugins: Plugins::all(), ..Options::default() })
+        .serve(listener, shutdown)
+        .await
 }

@@ -2,9 +2,11 @@
 //! decides and writes, so that every request is one step in the order of revisions. Answers to
 //! `k8s.io/apiserver/pkg/endpoints/handlers` and `.../pkg/registry/generic/registry`.
 
+pub(crate) mod addresses;
 pub(crate) mod binding;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod eviction;
 pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod read;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-use fake_apiserver::{FakeApiServer, Options};
+use fake_apiserver::{FakeApiServer, Options, Plugins};
 use tokio::net::TcpListener;
 
 use super::{Exit, announce, complain, runtime, told_to_stop};
@@ -29,5 +29,7 @@ pub fn run(arguments: &Arguments) -> Exit {
 async fn serve(address: SocketAddr) -> std::io::Result<()> {
     let listener = TcpListener::bind(address).await?;
     announce(&format!("http://{}", listener.local_addr()?));
-    FakeApiServer::new(Options::default()).serve(listener, told_to_stop()).await
+    FakeApiServer::new(Options { plugins: Plugins::all(), ..Options::default() })
+        .serve(listener, told_to_stop())
+        .await
 }

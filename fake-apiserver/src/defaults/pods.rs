@@ -13,8 +13,6 @@ pub(super) fn pod(value: &mut Value) {
     let spec = map(value, "spec");
     pod_spec(spec);
     default_in(spec, "enableServiceLinks", true.into());
-    default_in(spec, "preemptionPolicy", "PreemptLowerPriority".into());
-    default_in(spec, "priority", 0.into());
     let account = spec.get("serviceAccountName").or_else(|| spec.get("serviceAccount")).cloned();
     let account = account.unwrap_or_else(|| "default".into());
     default_in(spec, "serviceAccountName", account.clone());
@@ -132,7 +130,7 @@ fn tolerate_lost_nodes(spec: &mut Value) {
 
 /// `BestEffort` without any amounts, `Guaranteed` when every container's cpu and memory are limited to what
 /// they request.
-pub(super) fn quality(pod: &Value) -> &'static str {
+pub(crate) fn quality(pod: &Value) -> &'static str {
     let spec = &pod["spec"];
     let containers: Vec<&Value> = ["containers", "initContainers"]
         .into_iter()

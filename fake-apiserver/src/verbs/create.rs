@@ -13,7 +13,7 @@ use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Result, Status};
 use crate::store::Store;
-use crate::verbs::{decode, dry_run, settle_namespace, strategy};
+use crate::verbs::{addresses, decode, dry_run, settle_namespace, strategy};
 use crate::warnings;
 
 /// How often another generated name is tried when one is taken.
@@ -24,9 +24,15 @@ pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Res
     let mut value = decode(server, request, &target.kind)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
+    let repeated = warnings::repeated_owners(&value);
     let object = insert(server, &mut store, target, value, dry)?;
     server.announce(&store);
-    Ok(Answer::object(201, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
+    let mut said: Vec<String> = repeated.into_iter().collect();
+    if server.options.plugins.pod_security {
+        said.extend(admission::security::warning(&store, target, &object.value));
+    }
+    said.extend(warnings::of(&target.kind, None, &object.value));
+    Ok(Answer::object(201, &target.kind, &object).with_warnings(said))
 }
 
 /// Stores a new object that is typed and in its namespace.
@@ -46,12 +52,16 @@ pub(crate) fn insert(
     if !server.is_raw() {
         strategy::prepare(&target.kind, &mut value)?;
         admission::on_create(server, store, target, &mut value)?;
-        strategy::prepare_create(server, &target.kind, &mut value);
+        strategy::prepare_create(server, target, &mut value);
         let causes = crate::validate::create(&target.kind, &value);
         if !causes.is_empty() {
             let name = text(&value, &["metadata", "name"]);
             return Err(Status::invalid_object(&target.kind, name, &causes));
         }
+    }
+    if !server.is_raw() {
+        addresses::assign(server, store, target, None, &mut value)?;
+        admission::charge(server, store, target, &value, None, dry)?;
     }
     put_new(server, store, target, value, generated, dry)
 }

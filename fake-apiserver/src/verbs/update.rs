@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::admission;
 use crate::answer::Answer;
 use crate::events;
 use crate::kinds::{Kind, Trait};
@@ -14,9 +15,9 @@ use crate::patch;
 use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
-use crate::status::{Result, Status};
+use crate::status::{Cause, Result, Status};
 use crate::store::{Store, set_revision};
-use crate::verbs::{create, decode, dry_run, settle_namespace, strategy};
+use crate::verbs::{addresses, create, decode, dry_run, settle_namespace, strategy};
 use crate::warnings;
 
 pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
@@ -26,6 +27,8 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
     let current = store.get(target.index, &target.key()).cloned();
+    let repeated = warnings::repeated_owners(&value);
+    let before = current.as_ref().map(|current| current.value.clone());
     let (code, object) = match current {
         None if target.subresource.is_empty() && target.kind.has(Trait::Upserts) => {
             upserts(target, &value)?;
@@ -36,7 +39,8 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
         Some(current) => (200, write(server, &mut store, target, &current, value, dry)?),
     };
     server.announce(&store);
-    Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
+    let said = warnings::of(&target.kind, before.as_deref(), &object.value);
+    Ok(Answer::object(code, &target.kind, &object).with_warnings(repeated.into_iter().chain(said)))
 }
 
 /// A PUT that would create can't insist on a uid.
@@ -68,9 +72,11 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     check_name(target, &value)?;
     let mut value = value;
     settle_namespace(target, &mut value)?;
+    let repeated = warnings::repeated_owners(&value);
     let object = write(server, &mut store, target, &current, value, dry)?;
     server.announce(&store);
-    Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
+    let said = warnings::of(&target.kind, Some(&current.value), &object.value);
+    Ok(Answer::object(200, &target.kind, &object).with_warnings(repeated.into_iter().chain(said)))
 }
 
 fn check_type(kind: &Kind, old: &Value, new: &Value) -> Result<()> {
@@ -120,7 +126,13 @@ pub(crate) fn write(
     if server.is_raw() {
         strategy::keep_other_parts(target, &current.value, &mut value)?;
     } else {
-        admit(server, target, &current.value, &mut value)?;
+        admit(server, store, target, &current.value, &mut value)?;
+        if target.subresource.is_empty() {
+            addresses::assign(server, store, target, Some(&current.value), &mut value)?;
+            if value != *current.value {
+                admission::charge(server, store, target, &value, Some(&current.value), dry)?;
+            }
+        }
     }
     strategy::count_generation(target, &current.value, &mut value);
     set_revision(&mut value, current.revision);
@@ -142,10 +154,11 @@ pub(crate) fn write(
 }
 
 /// Defaults, the split between endpoints, and validation.
-fn admit(server: &Server, target: &Target, old: &Value, value: &mut Value) -> Result<()> {
+fn admit(server: &Server, store: &Store, target: &Target, old: &Value, value: &mut Value) -> Result<()> {
     strategy::prepare(&target.kind, value)?;
     strategy::keep_other_parts(target, old, value)?;
     strategy::prepare_update(server, target, old, value);
+    admission::on_update(server, store, target, old, value)?;
     let causes = crate::validate::update(target, old, value);
     if causes.is_empty() {
         return Ok(());
@@ -169,6 +182,10 @@ fn finished(target: &Target, value: &Value) -> bool {
 fn check_version(target: &Target, current: &Object, value: &Value) -> Result<()> {
     let kind = &target.kind;
     let version = text(value, &["metadata", "resourceVersion"]);
+    if matches!(version, "" | "0") && kind.needs_version() {
+        let cause = Cause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+        return Err(Status::invalid(&kind.group, &kind.plural, &target.name, &[cause]));
+    }
     if !version.is_empty() && version != "0" {
         let seen: u64 = version.parse().map_err(|_| {
             let shown = Value::from(version);

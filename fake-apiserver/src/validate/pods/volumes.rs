@@ -238,7 +238,7 @@ fn source(kind: &str, source: &Field<'_>, causes: &mut Causes) {
             projections(source, causes);
         }
         "csi" => {
-            source.at("driver").need_and_follow(claims::driver_name, causes);
+            claims::driver_name(&source.at("driver"), causes);
             let secret = source.at("nodePublishSecretRef");
             if secret.is_set() {
                 secret.at("name").need(causes);
