@@ -37,6 +37,9 @@ pub(crate) fn on_create(server: &Server, store: &Store, target: &Target, value: 
             accounts::admit(server, store, target, value)?;
         }
         priority(server, store, target, value)?;
+        if plugins.runtime_class {
+            runtime_class(value)?;
+        }
     }
     if plugins.priority && target.kind.kind == "PriorityClass" {
         priorities::one_default(store, target, value, true)?;
@@ -66,6 +69,19 @@ fn priority(server: &Server, store: &Store, target: &Target, pod: &mut Value) ->
     spec.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
     spec.entry("priority").or_insert_with(|| 0.into());
     Ok(())
+}
+
+/// No class of runtimes is served, so none can be used.
+fn runtime_class(pod: &Value) -> Result<()> {
+    let class = text(pod, &["spec", "runtimeClassName"]);
+    let why = if !class.is_empty() {
+        format!("pod rejected: RuntimeClass \"{class}\" not found")
+    } else if at(pod, &["spec", "overhead"]).is_some() {
+        "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Status::forbidden("", "pods", text(pod, &["metadata", "name"]), &why))
 }
 
 /// The last word: an object that is otherwise fine is counted.

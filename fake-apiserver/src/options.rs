@@ -45,6 +45,8 @@ pub struct Plugins {
     pub service_account: bool,
     /// Gives pods the priority of their class, and makes the two classes of the system.
     pub priority: bool,
+    /// Refuses pods that ask for a class of runtimes, since none is served.
+    pub runtime_class: bool,
     /// Keeps pods and claims within the limit ranges of their namespace.
     pub limit_ranger: bool,
     /// Refuses what exceeds a quota, and counts the rest.
@@ -66,6 +68,7 @@ impl Plugins {
             claim_resize: true,
             service_account: true,
             priority: true,
+            runtime_class: true,
             limit_ranger: true,
             quota: true,
             pod_security: true,
@@ -84,6 +87,7 @@ impl Default for Plugins {
             claim_resize: false,
             service_account: false,
             priority: false,
+            runtime_class: false,
             limit_ranger: false,
             quota: false,
             pod_security: false,
