@@ -26,6 +26,10 @@ readmes:
 simulate *args:
     @cargo run --quiet -- simulate {{args}}
 
+# Takes the schemas of the kinds that the bundled API server serves from a real one (needs KUBEBUILDER_ASSETS, a folder with etcd and kube-apiserver).
+schemas:
+    fake-apiserver/schemas/fetch.py
+
 # Serves the bundled API server.
 apiserver *args:
     @cargo run --quiet -- apiserver {{args}}
@@ -33,6 +37,10 @@ apiserver *args:
 # Schedules the pods that name it, against a cluster.
 scheduler *args:
     @cargo run --quiet -- scheduler {{args}}
+
+# Kills the API server so often while it is written to, and looks for what was acknowledged each time.
+kills times="200":
+    PVBIND_KILLS={{times}} cargo test -p fake-apiserver --test kill -- --nocapture
 
 # Runs the PersistentVolume controller against a cluster.
 controller *args:

@@ -15,28 +15,41 @@
     reason = "refusals are boxed where they are made, because results carry them boxed"
 )]
 
+mod admin;
 mod admission;
 mod answer;
+mod auth;
 mod calls;
 mod continuation;
+mod crds;
 mod defaults;
 mod discovery;
 mod events;
+mod faults;
+mod hash;
 mod history;
 mod http;
+mod journal;
 mod kinds;
+mod log;
 mod names;
+mod negotiate;
 mod object;
+mod openapi;
 mod options;
 mod patch;
+mod present;
 mod quantity;
 mod request;
 mod routes;
+mod schema;
 mod selectors;
 mod server;
 mod shapes;
 mod status;
 mod store;
+mod table;
+mod tampering;
 mod validate;
 mod verbs;
 mod warnings;
@@ -49,12 +62,16 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch::Receiver;
 
-use crate::answer::Content;
+use crate::answer::{Answer, Content};
 use crate::object::{key_of, text};
 use crate::request::Request;
 use crate::server::Server;
 
+pub use crate::auth::{Token, TokenFileError};
 pub use crate::calls::{Call, Fault, FaultHook};
+pub use crate::faults::{Cutting, Faults, FaultsError, Lose, Refusal, Rule, Withheld};
+pub use crate::journal::{Entry, Journal};
+pub use crate::log::OpenError;
 pub use crate::options::{Admission, Ids, Now, Options, Plugins};
 pub use crate::status::Status;
 
@@ -80,6 +97,21 @@ impl FakeApiServer {
         Self { server: Arc::new(Server::new(options)) }
     }
 
+    /// A server that keeps everything in a folder, and goes on where the last one there ended: objects, kinds, resource
+    /// versions. What a client was told holds after the process is killed, or the machine loses its power. The first
+    /// server in a folder makes the four namespaces.
+    ///
+    /// Watches and answers wait for the disk; [`FakeApiServer::get`], [`FakeApiServer::objects`] and
+    /// [`FakeApiServer::revision`] show what is in memory. A watch can go on over a restart if its resource version is not
+    /// older than the last compaction; otherwise it is told 410 Expired and lists again, as after one of etcd's.
+    ///
+    /// # Errors
+    /// When the folder is in use by another server, can't be read or written, or holds what nobody wrote.
+    pub fn open(options: Options, folder: &std::path::Path) -> Result<Self, OpenError> {
+        let server = Server::open(options, folder, log::Compaction::default())?;
+        Ok(Self { server: Arc::new(server) })
+    }
+
     /// The server as a service, for a client in the same process.
     pub fn router(&self) -> axum::Router {
         http::router(self.server.clone())
@@ -103,7 +135,7 @@ impl FakeApiServer {
     /// # Errors
     /// When the real server would refuse to create the object.
     pub fn import(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
-        verbs::import::import(&self.server, object)
+        self.server.settle(|| verbs::import::import(&self.server, object))
     }
 
     /// Stores an object unchecked, in place of the one of that name if there is one; watches see it.
@@ -111,7 +143,7 @@ impl FakeApiServer {
     /// # Errors
     /// When it has no kind or no name.
     pub fn apply_as_is(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
-        verbs::import::apply_as_is(&self.server, object)
+        self.server.settle(|| verbs::import::apply_as_is(&self.server, object))
     }
 
     /// Removes an object of which no watch hears, as for a client that still holds what the server no longer
@@ -130,7 +162,7 @@ impl FakeApiServer {
     /// # Errors
     /// When it has no kind or no name.
     pub fn hide(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
-        verbs::import::hide(&self.server, object)
+        self.server.settle(|| verbs::import::hide(&self.server, object))
     }
 
     /// Answers a request without HTTP, exactly as the router would. A watch is refused: it has no end.
@@ -143,7 +175,7 @@ impl FakeApiServer {
         body: &[u8],
     ) -> (u16, Bytes) {
         let request = Request::new(method, path_and_query, content_type, Bytes::copy_from_slice(body));
-        let answer = self.server.handle(&request);
+        let answer = self.server.answer_now(&request).unwrap_or_else(Answer::from);
         match answer.content {
             Content::Ready(body) => (answer.code, body),
             Content::Watch(_) => {
@@ -208,6 +240,25 @@ impl FakeApiServer {
     /// Lets requests go wrong from now on; `None` ends it.
     pub fn set_faults(&self, hook: Option<FaultHook>) {
         self.server.calls.set_hook(hook);
+    }
+
+    /// Puts a script of faults into force in place of the last one; `None` ends it.
+    ///
+    /// # Errors
+    /// When it makes no sense, or names a kind that is not served; then the last one stays.
+    pub fn script_faults(&self, faults: Option<Faults>) -> Result<(), FaultsError> {
+        self.server.script(faults)
+    }
+
+    /// The requests so far, the last [`Options::journal`] of them.
+    #[must_use]
+    pub fn journal(&self) -> Journal {
+        self.server.journal.read()
+    }
+
+    /// Starts the journal anew.
+    pub fn clear_journal(&self) {
+        self.server.journal.clear();
     }
 
     /// Starts (with an empty log) or stops remembering calls.

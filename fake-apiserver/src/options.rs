@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::auth::Token;
+
 /// Where the server reads the time: every timestamp it writes comes from here.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -111,8 +113,17 @@ pub struct Options {
     pub service_range: (std::net::Ipv4Addr, u8),
     /// How many events each kind remembers; a watch that asks for an older one is answered with 410 Expired.
     pub history: usize,
+    /// Who may ask, by token. Where there is one, whoever has none is refused.
+    pub tokens: Vec<Token>,
+    /// Whether whoever cannot say who they are is refused even where there are no tokens, as where client
+    /// certificates are the only credentials.
+    pub credentials_required: bool,
     /// How many events may wait for a watcher that does not read; the next one ends its stream.
     pub watch_buffer: usize,
+    /// How many requests the journal remembers; 0 is none.
+    pub journal: usize,
+    /// Whether `/_pvbind/` is served: faults, the journal and the watches, for a test that has no other way to the server.
+    pub admin: bool,
 }
 
 impl Default for Options {
@@ -123,8 +134,12 @@ impl Default for Options {
             admission: Admission::Full,
             plugins: Plugins::default(),
             service_range: (std::net::Ipv4Addr::new(10, 0, 0, 0), 16),
+            tokens: Vec::new(),
+            credentials_required: false,
             history: 10_000,
             watch_buffer: 10_000,
+            journal: 0,
+            admin: false,
         }
     }
 }
@@ -137,6 +152,8 @@ impl std::fmt::Debug for Options {
             .field("plugins", &self.plugins)
             .field("history", &self.history)
             .field("watch_buffer", &self.watch_buffer)
+            .field("journal", &self.journal)
+            .field("admin", &self.admin)
             .finish_non_exhaustive()
     }
 }

@@ -1,9 +1,12 @@
 //! Decides what a request says: path, query, content type and body, percent-decoded but not judged. Never
 //! knows which kinds exist. Answers to `k8s.io/apiserver/pkg/endpoints/request`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::auth::User;
 use crate::status::{Result, Status};
 
 /// One request, however it arrived.
@@ -13,7 +16,14 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) query: Query,
     pub(crate) content_type: String,
+    /// What the client would like to get, as it says it.
+    pub(crate) accept: String,
+    /// The hash of the document that the client has.
+    pub(crate) none_match: String,
+    pub(crate) user: Arc<User>,
     pub(crate) body: Bytes,
+    /// What the client calls itself.
+    pub(crate) user_agent: String,
 }
 
 impl Request {
@@ -26,30 +36,69 @@ impl Request {
             path: path.to_owned(),
             query: Query::parse(query),
             content_type,
+            accept: String::new(),
+            none_match: String::new(),
+            user: User::trusted(),
             body,
+            user_agent: String::new(),
         }
+    }
+
+    /// The same request by a client of that name.
+    pub(crate) fn by(mut self, user_agent: &str) -> Self {
+        user_agent.clone_into(&mut self.user_agent);
+        self
+    }
+
+    /// The same request with an `Accept` header.
+    pub(crate) fn accepting(mut self, accept: &str) -> Self {
+        accept.clone_into(&mut self.accept);
+        self
     }
 
     /// The body as JSON; `what` is what it should be.
     pub(crate) fn json(&self, what: &str) -> Result<Value> {
-        if !matches!(self.content_type.as_str(), "" | "application/json") {
-            return Err(unknown_format());
+        self.decode()?.map_err(|why| {
+            Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {what}): {why}"
+            ))
+        })
+    }
+
+    /// What the body says, in the format that its type names, or why it says nothing.
+    pub(crate) fn decode(&self) -> Result<std::result::Result<Value, String>> {
+        match self.content_type.as_str() {
+            "" | "application/json" => Ok(self.decode_json()),
+            "application/yaml" => Ok(self.decode_yaml()),
+            _ => Err(unknown_format()),
         }
+    }
+
+    fn decode_json(&self) -> std::result::Result<Value, String> {
         serde_json::from_slice(&self.body).map_err(|error| {
             let reason =
                 if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
-            let shown = String::from_utf8_lossy(&self.body[..self.body.len().min(200)]);
-            let shown = if shown.is_empty() { "<empty>" } else { &shown };
-            let parse = format!("couldn't get version/kind; json parse error: {reason} ({shown})");
-            Status::bad_request(format!(
-                "the object provided is unrecognized (must be of type {what}): {parse}"
-            ))
+            format!("couldn't get version/kind; json parse error: {reason} ({})", self.excerpt())
         })
+    }
+
+    fn decode_yaml(&self) -> std::result::Result<Value, String> {
+        let text = std::str::from_utf8(&self.body).map_err(|error| format!("yaml: {error}"))?;
+        serde_saphyr::from_str(text).map_err(|error| {
+            let error = error.to_string();
+            format!("yaml: {} ({})", error.lines().next().unwrap_or_default(), self.excerpt())
+        })
+    }
+
+    /// The beginning of the body, for messages.
+    fn excerpt(&self) -> String {
+        let shown = String::from_utf8_lossy(&self.body[..self.body.len().min(200)]);
+        if shown.is_empty() { "<empty>".to_owned() } else { shown.into_owned() }
     }
 }
 
 pub(crate) fn unknown_format() -> Box<Status> {
-    let types = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    let types = "application/json, application/yaml";
     let message =
         format!("the body of the request was in an unknown format - accepted media types include: {types}");
     Box::new(Status::new(415, "UnsupportedMediaType", message))
@@ -75,6 +124,11 @@ impl Query {
     /// The first value of a parameter, or "".
     pub(crate) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(one, _)| one == name).map_or("", |(_, value)| value)
+    }
+
+    /// All of them, in their order.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.0
     }
 
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {

@@ -2,6 +2,8 @@
 //! names, and those who listen, and where a request is handed to its verb. Answers to the handler chain of
 //! `k8s.io/apiserver/pkg/server`.
 
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -9,10 +11,17 @@ use tokio::sync::watch;
 
 use crate::Change;
 use crate::answer::Answer;
+use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
+use crate::crds;
 use crate::discovery;
+use crate::faults;
+use crate::journal;
+use crate::log::{Compaction, Log, OpenError};
 use crate::names::Names;
+use crate::openapi;
 use crate::options::{Admission, Options};
+use crate::present;
 use crate::request::Request;
 use crate::routes::{Route, Target, route};
 use crate::status::{Result, Status};
@@ -26,16 +35,58 @@ pub(crate) struct Server {
     pub(crate) names: Mutex<Names>,
     pub(crate) changes: watch::Sender<Change>,
     pub(crate) calls: Calls,
+    /// What goes wrong on demand.
+    pub(crate) faults: faults::Switches,
+    /// What was asked.
+    pub(crate) journal: journal::Log,
+    /// Where writes are kept; without it they are in memory alone.
+    log: Option<Log>,
+    pub(crate) users: Authenticator,
+    stopping: AtomicBool,
 }
 
 impl Server {
     pub(crate) fn new(options: Options) -> Self {
         let store = Store::new(options.history, options.watch_buffer);
+        let names = Names::new(options.ids);
+        Self::start(options, Arc::new(Mutex::new(store)), names, None)
+    }
+
+    /// A server that goes on where the one before it in that folder ended.
+    pub(crate) fn open(
+        options: Options,
+        folder: &Path,
+        compaction: Compaction,
+    ) -> std::result::Result<Self, OpenError> {
+        let store = Arc::new(Mutex::new(Store::new(options.history, options.watch_buffer)));
+        let fresh = store.lock().unwrap_or_else(PoisonError::into_inner).revision();
+        let log = Log::open(folder, compaction, &store)?;
+        let revision = store.lock().unwrap_or_else(PoisonError::into_inner).revision();
+        let mut names = Names::new(options.ids);
+        if revision > fresh {
+            names.resume(revision);
+        }
+        Ok(Self::start(options, store, names, Some(log)))
+    }
+
+    /// A server whose log is somebody else's.
+    #[cfg(test)]
+    pub(crate) fn on(options: Options, store: Arc<Mutex<Store>>, log: Log) -> Self {
+        let names = Names::new(options.ids);
+        Self::start(options, store, names, Some(log))
+    }
+
+    fn start(options: Options, store: Arc<Mutex<Store>>, names: Names, log: Option<Log>) -> Self {
         let server = Self {
-            names: Mutex::new(Names::new(options.ids)),
-            store: Arc::new(Mutex::new(store)),
+            names: Mutex::new(names),
+            store,
             changes: watch::Sender::default(),
             calls: Calls::default(),
+            faults: faults::Switches::default(),
+            journal: journal::Log::new(options.journal),
+            log,
+            users: Authenticator::new(&options),
+            stopping: AtomicBool::new(false),
             options,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -70,7 +121,8 @@ impl Server {
 
     /// The time so many seconds from now.
     pub(crate) fn timestamp_in(&self, seconds: i64) -> String {
-        let now = (self.options.now)().as_second().saturating_add(seconds);
+        let skew = self.faults.get().map_or(0, |active| active.faults.clock_skew_seconds);
+        let now = (self.options.now)().as_second().saturating_add(seconds).saturating_add(skew);
         Timestamp::from_second(now).unwrap_or(Timestamp::MAX).to_string()
     }
 
@@ -80,6 +132,16 @@ impl Server {
 
     pub(crate) fn generate_name(&self, base: &str) -> String {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).generate(base)
+    }
+
+    /// Whether the server takes no new connections any more.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Says that it is not ready from now on.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
     }
 
     pub(crate) fn is_raw(&self) -> bool {
@@ -92,17 +154,53 @@ impl Server {
         self.changes.send_if_modified(|last| std::mem::replace(last, change) != change);
     }
 
+    /// Answers a request once everything that the answer may show is on disk.
+    pub(crate) async fn kept(&self, request: &Request) -> Answer {
+        let Some(log) = &self.log else { return self.handle(request) };
+        let ticket = log.ticket();
+        let answer = self.handle(request);
+        log.settled(ticket).await.map_or_else(Answer::from, |()| answer)
+    }
+
+    /// Does something to the store and waits, the thread with it, until it is on disk.
+    pub(crate) fn settle<T>(&self, step: impl FnOnce() -> Result<T>) -> Result<T> {
+        let Some(log) = &self.log else { return step() };
+        let ticket = log.ticket();
+        let done = step();
+        log.settle(ticket).and(done)
+    }
+
     /// Answers a request.
     pub(crate) fn handle(&self, request: &Request) -> Answer {
+        if let Some(question) = reviews::question(&request.path) {
+            return present::other(request, || {
+                reviews::answer(self, request, &question).unwrap_or_else(Answer::from)
+            });
+        }
         let found = route(&self.lock().kinds, &request.path);
         match found {
-            Some(Route::Resource(target)) => self
-                .calls
-                .around(request, &target, || self.dispatch(request, &target).unwrap_or_else(Answer::from)),
-            Some(Route::Other(segments)) => {
-                discovery::answer(&self.lock().kinds, request, &segments).unwrap_or_else(Answer::from)
+            Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
+                self.calls.around(request, &target, || {
+                    let answer = self.dispatch(request, &target).unwrap_or_else(Answer::from);
+                    let custom = target.kind.definition.as_ref();
+                    answer.with_warnings(custom.and_then(|version| version.warning.clone()))
+                })
+            }),
+            Some(Route::Other(segments)) if segments.first().is_some_and(|first| first == "openapi") => {
+                let kinds = self.lock().kinds.clone();
+                openapi::answer(&kinds, request, &segments).unwrap_or_else(Answer::from)
             }
-            None => Status::no_such_resource().into(),
+            Some(Route::Other(segments)) => present::other(request, || {
+                let answer = discovery::answer(self, request, &segments);
+                answer
+                    .unwrap_or_else(|refusal| crds::nothing_here(&self.lock().kinds, &request.path, refusal))
+            }),
+            None => match crds::nothing_here(&self.lock().kinds, &request.path, Status::no_such_resource()) {
+                Answer { code: 404, content_type: crate::answer::JSON, .. } => {
+                    present::refusal(request, &Status::no_such_resource())
+                }
+                answer => answer,
+            },
         }
     }
 
@@ -120,6 +218,7 @@ impl Server {
             ("POST", true, "bindings") | ("POST", false, "binding") => {
                 verbs::binding::bind(self, request, target)
             }
+            ("POST", false, "token") => verbs::token::create(self, request, target),
             ("POST", false, "eviction") => verbs::eviction::evict(self, request, target),
             ("PUT", false, "" | "status" | "resize" | "ephemeralcontainers" | "finalize") => {
                 verbs::update::replace(self, request, target)

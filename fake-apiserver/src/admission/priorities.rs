@@ -27,6 +27,9 @@ const SYSTEM: &[(&str, i64, &str)] = &[
 pub(crate) fn bootstrap(server: &Server, store: &mut Store) {
     let Some(index) = store.kinds.named("PriorityClass") else { return };
     for (name, value, description) in SYSTEM.iter().rev() {
+        if store.get(index, name).is_some() {
+            continue;
+        }
         let class = json!({
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
             "metadata": {

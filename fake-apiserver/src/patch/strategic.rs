@@ -1,74 +1,39 @@
 //! Decides what a strategic merge patch makes of an object: lists with a merge key are merged item by item,
-//! `$patch`, `$setElementOrder`, `$deleteFromPrimitiveList` and `$retainKeys` are obeyed. Never merges a list
-//! that has no merge key. Answers to `k8s.io/apimachinery/pkg/util/strategicpatch`.
+//! `$patch`, `$setElementOrder`, `$deleteFromPrimitiveList` and `$retainKeys` are obeyed. Which lists are
+//! merged, and by what, is the schema's to say. Answers to `k8s.io/apimachinery/pkg/util/strategicpatch`.
 
 use serde_json::{Map, Value};
 
+use crate::schema::{Field, Link, Merge};
 use crate::status::{Result, Status};
-
-/// How a list is merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Merge {
-    /// Items are maps, and this field says which is which.
-    By(&'static str),
-    /// Items are plain values, and the list is a set.
-    Set,
-}
-
-/// The lists that are merged: the end of the path, and how. A field of the same name elsewhere has the same
-/// meaning in all served kinds, unless a longer path says otherwise.
-const MERGED: &[(&str, Merge)] = &[
-    ("metadata.finalizers", Merge::Set),
-    ("metadata.ownerReferences", Merge::By("uid")),
-    ("containers.ports", Merge::By("containerPort")),
-    ("initContainers.ports", Merge::By("containerPort")),
-    ("ephemeralContainers.ports", Merge::By("containerPort")),
-    ("spec.ports", Merge::By("port")),
-    ("spec.podCIDRs", Merge::Set),
-    ("nodeInfo.conditions", Merge::By("type")),
-    ("addresses", Merge::By("type")),
-    ("conditions", Merge::By("type")),
-    ("containers", Merge::By("name")),
-    ("initContainers", Merge::By("name")),
-    ("ephemeralContainers", Merge::By("name")),
-    ("env", Merge::By("name")),
-    ("volumeMounts", Merge::By("mountPath")),
-    ("volumeDevices", Merge::By("devicePath")),
-    ("volumes", Merge::By("name")),
-    ("imagePullSecrets", Merge::By("name")),
-    ("hostAliases", Merge::By("ip")),
-    ("topologySpreadConstraints", Merge::By("topologyKey")),
-    ("schedulingGates", Merge::By("name")),
-    ("resourceClaims", Merge::By("name")),
-    ("podIPs", Merge::By("ip")),
-    ("secrets", Merge::By("name")),
-    ("drivers", Merge::By("name")),
-];
 
 const SET_ORDER: &str = "$setElementOrder/";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 const DIRECTIVE: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
 
-pub(crate) fn apply(object: &Value, patch: &Value) -> Result<Value> {
+pub(crate) fn apply(schema: &Link, object: &Value, patch: &Value) -> Result<Value> {
     let (Value::Object(object), Value::Object(patch)) = (object, patch) else {
         return Err(Status::bad_request("error decoding patch: it is no object"));
     };
-    Ok(Value::Object(merge_maps(object.clone(), patch, &mut Vec::new())?))
+    Ok(Value::Object(merge_maps(object.clone(), patch, Some(schema))?))
 }
 
-fn how(path: &[&str]) -> Option<Merge> {
-    let ends_with = |pattern: &str| {
-        let steps: Vec<&str> = pattern.split('.').collect();
-        path.ends_with(&steps)
-    };
-    MERGED.iter().find(|(pattern, _)| ends_with(pattern)).map(|(_, merge)| *merge)
+/// What the schema says of a field.
+fn field<'a>(map: Option<&'a Link>, name: &str) -> Option<&'a Field> {
+    map?.node().map.as_ref()?.fields.get(name)
 }
 
-fn merge_maps<'a>(
+/// What the schema says of what stands in a field, be it a named one or not.
+fn below<'a>(map: Option<&'a Link>, name: &str) -> Option<&'a Link> {
+    let map = map?.node().map.as_ref()?;
+    map.fields.get(name).map(|field| &field.link).or(map.rest.as_ref())
+}
+
+fn merge_maps(
     mut object: Map<String, Value>,
-    patch: &'a Map<String, Value>,
-    at: &mut Vec<&'a str>,
+    patch: &Map<String, Value>,
+    schema: Option<&Link>,
 ) -> Result<Map<String, Value>> {
     match patch.get(DIRECTIVE).map(|directive| directive.as_str().unwrap_or_default()) {
         None | Some("merge") => {}
@@ -92,20 +57,17 @@ fn merge_maps<'a>(
             object.remove(name);
             continue;
         }
-        at.push(name);
         let old = object.remove(name);
-        if let Some(new) = merge_values(old, value, at)? {
+        let merge = field(schema, name).map(|field| &field.merge);
+        if let Some(new) = merge_values(old, value, below(schema, name), merge)? {
             object.insert(name.clone(), new);
         }
-        at.pop();
     }
     for (name, order) in patch {
         if let (Some(list), Value::Array(order)) = (name.strip_prefix(SET_ORDER), order) {
-            at.push(list);
-            let merge = how(at);
-            at.pop();
+            let key = field(schema, list).and_then(|field| field.merge.key.as_deref());
             if let Some(Value::Array(items)) = object.get_mut(list) {
-                set_order(items, order, merge);
+                set_order(items, order, key);
             }
         }
     }
@@ -120,44 +82,53 @@ fn unknown_directive(what: &str, patch: &Map<String, Value>) -> Box<Status> {
     Status::untranslated(format!("unknown patch type: {what} in map: map[{shown}]"))
 }
 
-fn merge_values<'a>(old: Option<Value>, patch: &'a Value, at: &mut Vec<&'a str>) -> Result<Option<Value>> {
+fn merge_values(
+    old: Option<Value>,
+    patch: &Value,
+    schema: Option<&Link>,
+    merge: Option<&Merge>,
+) -> Result<Option<Value>> {
     match (old, patch) {
+        (_, Value::Object(patch)) if merge.is_some_and(|merge| merge.replaces) => {
+            Ok(Some(Value::Object(patch.clone())))
+        }
         (old, Value::Object(patch)) => {
             let deletes = patch.get(DIRECTIVE).is_some_and(|directive| directive == "delete");
             let old = if let Some(Value::Object(old)) = old { old } else { Map::new() };
-            let merged = merge_maps(old, patch, at)?;
+            let merged = merge_maps(old, patch, schema)?;
             Ok((!deletes).then_some(Value::Object(merged)))
         }
         (old, Value::Array(patch)) => {
             let old = if let Some(Value::Array(old)) = old { old } else { Vec::new() };
-            merge_lists(&old, patch, at).map(|list| Some(Value::Array(list)))
+            merge_lists(&old, patch, schema, merge).map(|list| Some(Value::Array(list)))
         }
         (_, other) => Ok(Some(other.clone())),
     }
 }
 
-fn merge_lists<'a>(old: &[Value], patch: &'a [Value], at: &mut Vec<&'a str>) -> Result<Vec<Value>> {
+fn merge_lists(
+    old: &[Value],
+    patch: &[Value],
+    schema: Option<&Link>,
+    merge: Option<&Merge>,
+) -> Result<Vec<Value>> {
     let is_directive =
         |item: &Value| item.get(DIRECTIVE).is_some() && item.as_object().is_some_and(|item| item.len() == 1);
     if patch.iter().any(|item| is_directive(item) && item[DIRECTIVE] == "replace") {
         return Ok(patch.iter().filter(|item| !is_directive(item)).cloned().collect());
     }
-    match how(at) {
-        None => Ok(patch.iter().map(without_nulls).collect()),
-        Some(Merge::Set) => {
+    let items = schema.and_then(|schema| schema.node().list.as_ref()).map(|list| &list.items);
+    match merge {
+        Some(Merge { merges: true, key: Some(key), .. }) => merge_items(old, patch, key, items),
+        Some(Merge { merges: true, .. }) => {
             let untouched: Vec<Value> = old.iter().filter(|item| !patch.contains(item)).cloned().collect();
             Ok(interleave(untouched, patch.to_vec(), |item| old.iter().position(|one| one == item)))
         }
-        Some(Merge::By(key)) => merge_items(old, patch, key, at),
+        _ => Ok(patch.iter().map(without_nulls).collect()),
     }
 }
 
-fn merge_items<'a>(
-    old: &[Value],
-    patch: &'a [Value],
-    key: &str,
-    at: &mut Vec<&'a str>,
-) -> Result<Vec<Value>> {
+fn merge_items(old: &[Value], patch: &[Value], key: &str, schema: Option<&Link>) -> Result<Vec<Value>> {
     let place = |id: Option<&Value>| old.iter().position(|one| one.get(key) == id);
     let mut untouched: Vec<Option<Value>> = old.iter().cloned().map(Some).collect();
     let mut touched = Vec::new();
@@ -172,7 +143,7 @@ fn merge_items<'a>(
         };
         let before = place(Some(id)).and_then(|place| untouched[place].take());
         if fields.get(DIRECTIVE).is_none_or(|directive| directive != "delete") {
-            touched.extend(merge_values(before, item, at)?);
+            touched.extend(merge_values(before, item, schema, None)?);
         }
     }
     Ok(interleave(untouched.into_iter().flatten().collect(), touched, |item| place(item.get(key))))
@@ -218,10 +189,10 @@ fn delete_from(object: &mut Map<String, Value>, list: &str, gone: &Value) {
 
 /// Brings the items that the order names into that order; others keep their place relative to the ones before
 /// them.
-fn set_order(items: &mut [Value], order: &[Value], merge: Option<Merge>) {
-    let id = |item: &Value| match merge {
-        Some(Merge::By(key)) => item.get(key).cloned().unwrap_or_default(),
-        _ => item.clone(),
+fn set_order(items: &mut [Value], order: &[Value], key: Option<&str>) {
+    let id = |item: &Value| match key {
+        Some(key) => item.get(key).cloned().unwrap_or_default(),
+        None => item.clone(),
     };
     let rank = |item: &Value| order.iter().position(|one| id(one) == id(item));
     let mut named: Vec<Value> = items.iter().filter(|item| rank(item).is_some()).cloned().collect();
@@ -245,7 +216,8 @@ mod tests {
     #[track_caller]
     #[expect(clippy::needless_pass_by_value, reason = "literals read better")]
     fn check(object: Value, patch: Value, expected: Value) {
-        assert_eq!(apply(&object, &patch).unwrap(), expected);
+        let pod = crate::schema::of("v1", "Pod").unwrap();
+        assert_eq!(apply(&pod, &object, &patch).unwrap(), expected);
     }
 
     #[test]
@@ -299,7 +271,8 @@ mod tests {
 
     #[test]
     fn an_item_without_its_key_is_refused() {
-        let refused = apply(&json!({}), &json!({"spec": {"containers": [{"image": "i"}]}}));
+        let pod = crate::schema::of("v1", "Pod").unwrap();
+        let refused = apply(&pod, &json!({}), &json!({"spec": {"containers": [{"image": "i"}]}}));
         assert_eq!(refused.unwrap_err().code, 400);
     }
 }

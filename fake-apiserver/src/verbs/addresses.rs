@@ -22,6 +22,10 @@ fn is_service(target: &Target) -> bool {
 /// Makes the service by which pods reach the server.
 pub(crate) fn bootstrap(server: &Server, store: &mut Store) {
     let Some(index) = store.kinds.named("Service") else { return };
+    let key = crate::object::key_of("default", "kubernetes");
+    if store.get(index, &key).is_some() {
+        return;
+    }
     let range = Range::of(server);
     let address = range.at(1).to_string();
     let service = json!({
@@ -38,7 +42,7 @@ pub(crate) fn bootstrap(server: &Server, store: &mut Store) {
         },
         "status": {"loadBalancer": {}},
     });
-    store.put(index, crate::object::key_of("default", "kubernetes"), service);
+    store.put(index, key, service);
 }
 
 /// The addresses that services may have.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::admission;
 use crate::answer::Answer;
+use crate::crds;
 use crate::object::{Object, at, key_of, metadata_mut, text};
 use crate::request::Request;
 use crate::routes::Target;
@@ -22,6 +23,7 @@ const ATTEMPTS: usize = 8;
 pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let dry = dry_run(request.query.all("dryRun"), "CreateOptions")?;
     let mut value = decode(server, request, &target.kind)?;
+    let unknown = crds::field_warnings(&target.kind, request)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
     let repeated = warnings::repeated_owners(&value);
@@ -31,8 +33,9 @@ pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Res
     if server.options.plugins.pod_security {
         said.extend(admission::security::warning(&store, target, &object.value));
     }
+    said.extend(crds::warnings(&target.kind, None, &object.value));
     said.extend(warnings::of(&target.kind, None, &object.value));
-    Ok(Answer::object(201, &target.kind, &object).with_warnings(said))
+    Ok(Answer::object(201, &target.kind, &object).with_warnings(unknown).with_warnings(said))
 }
 
 /// Stores a new object that is typed and in its namespace.
@@ -52,6 +55,7 @@ pub(crate) fn insert(
     if !server.is_raw() {
         strategy::prepare(&target.kind, &mut value)?;
         admission::on_create(server, store, target, &mut value)?;
+        crds::forbids_create(store, target, text(&value, &["metadata", "name"]))?;
         strategy::prepare_create(server, target, &mut value);
         let causes = crate::validate::create(&target.kind, &value);
         if !causes.is_empty() {
@@ -116,7 +120,12 @@ fn put_new(
             if dry {
                 return Ok(Arc::new(Object::new(value, 0)));
             }
-            return Ok(store.put(target.index, key, value));
+            if let Some(version) = &target.kind.definition {
+                version.to_stored(&mut value);
+            }
+            let object = store.put(target.index, key, value);
+            crds::written(server, store, target, object.name());
+            return Ok(object);
         };
         if !generated || attempt == ATTEMPTS {
             let mut refusal = Status::already_exists(&target.kind, name);

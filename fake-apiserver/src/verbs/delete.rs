@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
+use crate::crds;
 use crate::kinds::Trait;
 use crate::object::{Object, at, metadata_mut, strings, text};
 use crate::request::Request;
@@ -54,11 +55,7 @@ impl DeleteOptions {
     }
 
     fn parse_body(request: &Request) -> Result<Self> {
-        let body: Value = serde_json::from_slice(&request.body).map_err(|error| {
-            let why =
-                if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
-            Status::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
-        })?;
+        let body: Value = request.decode()?.map_err(Status::bad_request)?;
         let kind = text(&body, &["kind"]);
         if !kind.is_empty() && kind != "DeleteOptions" {
             let version = text(&body, &["apiVersion"]);
@@ -188,6 +185,9 @@ fn remove(server: &Server, store: &mut Store, target: &Target, options: &DeleteO
         current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
     check_preconditions(target, &current, options)?;
     crate::admission::on_delete(target)?;
+    if let Some(marked) = crds::on_delete(server, store, target, &current, options.dry) {
+        return Ok(Outcome::Terminating(marked));
+    }
     let grace = grace_period(target, &current.value, options);
     let finalizers = options.finalizers(
         strings(&current.value, &["metadata", "finalizers"]),
@@ -224,7 +224,9 @@ fn remove(server: &Server, store: &mut Store, target: &Target, options: &DeleteO
         store.remove(target.index, &key);
         return Ok(Outcome::Gone(marked));
     }
-    Ok(Outcome::Gone(store.remove(target.index, &key).unwrap_or(current)))
+    let gone = store.remove(target.index, &key).unwrap_or(current);
+    crds::removed(server, store, target, &gone);
+    Ok(Outcome::Gone(gone))
 }
 
 fn still_graceful(value: &Value) -> bool {

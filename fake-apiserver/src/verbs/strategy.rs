@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::crds;
 use crate::defaults;
 use crate::kinds::{Kind, Trait};
 use crate::object::{as_map_mut, at, metadata_mut, text};
@@ -21,7 +22,7 @@ const METADATA_OF_STATUS: &[&str] = &["labels", "annotations", "finalizers", "ow
 
 /// What happens to every object that comes in: empty fields go and missing ones get their default.
 pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> Result<()> {
-    if kind.custom {
+    if crds::prepare(kind, value).map_err(|why| unreadable(kind, &why))? || kind.custom {
         prune_metadata(value);
         return Ok(());
     }
@@ -95,6 +96,10 @@ pub(crate) fn prepare_create(server: &Server, target: &Target, value: &mut Value
     if kind.has(Trait::Generation) {
         metadata_mut(value).insert("generation".into(), 1.into());
     }
+    if kind.definition.is_some() || crds::is_definition(kind) {
+        crds::reset_status(kind, value);
+        return;
+    }
     if kind.custom {
         as_map_mut(value).remove("status");
         return;
@@ -136,6 +141,7 @@ fn keep_all_but_status(kind: &Kind, old: &Value, value: &mut Value) {
     // The one kind here whose status endpoint takes nothing else at all.
     let taken: &[&str] = match &*kind.kind {
         "VolumeAttachment" => &[],
+        _ if kind.definition.is_some() => &[],
         "Deployment" => &["annotations", "finalizers", "ownerReferences"],
         _ => METADATA_OF_STATUS,
     };
@@ -178,6 +184,7 @@ fn restore(old: &Value, value: &mut Value, field: &str) {
 /// What a kind's update does besides; a place for the kinds that stamp times.
 pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, value: &mut Value) {
     crate::verbs::addresses::normalise(target, Some(old), value);
+    crds::prepare_update(target, value);
     if target.kind.kind == "PersistentVolume" && target.subresource == "status" {
         let (before, after) = (text(old, &["status", "phase"]), text(value, &["status", "phase"]));
         let (was, is) = (
@@ -204,7 +211,8 @@ pub(crate) fn count_generation(target: &Target, old: &Value, value: &mut Value) 
         return;
     }
     let changed = if kind.custom {
-        main_part(old) != main_part(value)
+        let with_status = kind.definition.as_ref().is_some_and(|version| !version.status);
+        main_part(old, with_status) != main_part(value, with_status)
     } else {
         counted(kind, old) != counted(kind, value)
     };
@@ -221,8 +229,8 @@ fn counted<'a>(kind: &Kind, value: &'a Value) -> (Option<&'a Value>, Option<&'a 
     (value.get("spec"), annotations)
 }
 
-/// Everything but metadata and status.
-fn main_part(value: &Value) -> Vec<(&String, &Value)> {
+/// Everything but metadata, and but the status where that is written alone.
+fn main_part(value: &Value, with_status: bool) -> Vec<(&String, &Value)> {
     let fields = value.as_object().into_iter().flatten();
-    fields.filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status")).collect()
+    fields.filter(|(name, _)| *name != "metadata" && (with_status || *name != "status")).collect()
 }

@@ -1,0 +1,219 @@
+//! The forms in which requests come and answers go, through the router.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on says so by panicking")]
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use fake_apiserver::{FakeApiServer, Ids, Options};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
+fn server() -> FakeApiServer {
+    let epoch = jiff::Timestamp::from_second(1_700_000_000).unwrap();
+    FakeApiServer::new(Options { now: Arc::new(move || epoch), ids: Ids::Seeded(1), ..Options::default() })
+}
+
+/// Code, content type and body of an answer.
+async fn send(server: &FakeApiServer, request: Request<Body>) -> (u16, String, String) {
+    let response = server.router().oneshot(request).await.unwrap();
+    let code = response.status().as_u16();
+    let form = response.headers()["content-type"].to_str().unwrap().to_owned();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (code, form, String::from_utf8(body.to_vec()).unwrap())
+}
+
+async fn get(server: &FakeApiServer, path: &str, accept: &str) -> (u16, String, String) {
+    send(server, Request::get(path).header("accept", accept).body(Body::empty()).unwrap()).await
+}
+
+async fn create(server: &FakeApiServer, form: &str, body: &str) -> (u16, String, String) {
+    let request = Request::post(MAPS).header("content-type", form);
+    send(server, request.body(Body::from(body.to_owned())).unwrap()).await
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[tokio::test]
+async fn yaml_comes_in_and_goes_out() {
+    let server = server();
+    let yaml = "metadata: {name: a}\ndata:\n  answer: \"42\"\n";
+    let (code, form, body) = create(&server, "application/yaml; charset=utf-8", yaml).await;
+    assert_eq!((code, form.as_str()), (201, "application/json"));
+    assert_eq!(json(&body)["data"], json!({"answer": "42"}));
+    let (code, form, body) = get(&server, &format!("{MAPS}/a"), "application/yaml").await;
+    assert_eq!((code, form.as_str()), (200, "application/yaml"));
+    assert!(body.starts_with("apiVersion: v1\ndata:\n"), "{body}");
+    let (code, form, body) = get(&server, &format!("{MAPS}/nosuch"), "application/yaml").await;
+    assert_eq!((code, form.as_str()), (404, "application/yaml"));
+    assert!(body.contains("reason: NotFound"), "{body}");
+}
+
+#[tokio::test]
+async fn bodies_that_cannot_be_read_are_refused() {
+    let server = server();
+    for (form, body, expected) in [
+        ("application/yaml", "a: b: c", 400),
+        ("application/yaml", "- a", 400),
+        ("application/json", "{", 400),
+        ("text/plain", "{}", 415),
+        ("application/vnd.kubernetes.protobuf", "k8s\0", 415),
+    ] {
+        let (code, _, answer) = create(&server, form, body).await;
+        assert_eq!(code, expected, "{form} {body} {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_becomes_a_table_page_by_page() {
+    let server = server();
+    for name in ["a", "b"] {
+        create(&server, "application/json", &json!({"metadata": {"name": name}}).to_string()).await;
+    }
+    let (code, form, body) = get(&server, &format!("{MAPS}?limit=1"), TABLE).await;
+    let table = json(&body);
+    assert_eq!((code, form.as_str()), (200, "application/json"));
+    assert_eq!(table["rows"][0]["cells"], json!(["a", 0, "0s"]));
+    assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
+    assert_eq!(table["metadata"]["remainingItemCount"], 1);
+    let next = table["metadata"]["continue"].as_str().unwrap();
+    let (_, _, body) =
+        get(&server, &format!("{MAPS}?limit=1&includeObject=None&continue={next}"), TABLE).await;
+    assert_eq!(json(&body)["rows"], json!([{"cells": ["b", 0, "0s"], "object": null}]));
+}
+
+#[tokio::test]
+async fn a_watch_shows_columns_once() {
+    let server = server();
+    for name in ["a", "b"] {
+        create(&server, "application/json", &json!({"metadata": {"name": name}}).to_string()).await;
+    }
+    let path = format!(
+        "{MAPS}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    );
+    let request = Request::get(path).header("accept", TABLE).body(Body::empty()).unwrap();
+    let mut body = server.router().oneshot(request).await.unwrap().into_body();
+    let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    let events: Vec<Value> = String::from_utf8(frame.to_vec()).unwrap().lines().map(json).collect();
+    assert_eq!(events[0]["object"]["columnDefinitions"][0]["name"], "Name");
+    assert_eq!(events[1]["object"]["columnDefinitions"], Value::Null);
+    assert_eq!(events[1]["object"]["rows"][0]["cells"], json!(["b", 0, "0s"]));
+    let mark = &events[2]["object"];
+    assert_eq!(mark["rows"][0]["cells"], json!(["", 0, "<unknown>"]));
+    assert_eq!(mark["rows"][0]["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+}
+
+#[tokio::test]
+async fn what_cannot_be_served_is_not_acceptable() {
+    let server = server();
+    create(&server, "application/json", r#"{"metadata":{"name":"a"}}"#).await;
+    for (path, accept) in [
+        ("", "application/xml"),
+        ("", "application/json;as=Nosuch;v=v1;g=meta.k8s.io"),
+        ("", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"),
+        ("/a", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"),
+        ("?watch=true", "application/yaml"),
+    ] {
+        let (code, _, body) = get(&server, &format!("{MAPS}{path}"), accept).await;
+        assert_eq!(code, 406, "{path} {accept} {body}");
+        assert!(body.contains("NotAcceptable"), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn pretty_answers_are_indented() {
+    let server = server();
+    let (_, _, body) = get(&server, "/api/v1/namespaces/default?pretty=true", "").await;
+    assert!(body.starts_with("{\n  \"kind\": \"Namespace\",\n  \"apiVersion\": \"v1\","), "{body}");
+}
+
+#[tokio::test]
+async fn discovery_in_one_document_is_sent_once() {
+    let server = server();
+    let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+    let request = |tag: &str| {
+        let request = Request::get("/apis").header("accept", accept).header("if-none-match", tag);
+        server.router().oneshot(request.body(Body::empty()).unwrap())
+    };
+    let first = request("").await.unwrap();
+    assert_eq!(
+        first.headers()["content-type"],
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    );
+    let tag = first.headers()["etag"].to_str().unwrap().to_owned();
+    let body = first.into_body().collect().await.unwrap().to_bytes();
+    let document = json(std::str::from_utf8(&body).unwrap());
+    let storage =
+        document["items"].as_array().unwrap().iter().find(|one| one["metadata"]["name"] == "storage.k8s.io");
+    let resources = storage.unwrap()["versions"][0]["resources"].as_array().unwrap();
+    let attachments = resources.iter().find(|one| one["resource"] == "volumeattachments").unwrap();
+    assert_eq!(attachments["subresources"][0]["subresource"], "status");
+    assert_eq!(attachments["scope"], "Cluster");
+    assert_eq!(request(&tag).await.unwrap().status(), 304);
+    server.register_kind("example.com/v1", "Widget", true);
+    assert_eq!(request(&tag).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn health_is_told_check_by_check() {
+    let server = server();
+    let (code, _, body) = get(&server, "/readyz?verbose&exclude=log", "").await;
+    assert_eq!(code, 200);
+    assert!(
+        body.contains("[+]ping ok\n[+]log excluded: ok\n") && body.ends_with("readyz check passed\n"),
+        "{body}"
+    );
+    assert_eq!(get(&server, "/livez/etcd", "").await.2, "ok");
+    assert_eq!(get(&server, "/livez/nosuch", "").await.0, 404);
+}
+
+#[tokio::test]
+async fn openapi_leads_from_the_index_to_documents_that_can_be_kept() {
+    let server = server();
+    let (code, form, body) = get(&server, "/openapi/v3", "").await;
+    assert_eq!((code, form.as_str()), (200, "text/plain; charset=utf-8"));
+    let index = json(&body);
+    let url = index["paths"]["apis/storage.k8s.io/v1"]["serverRelativeURL"].as_str().unwrap();
+    let (code, _, body) = get(&server, url, "application/json").await;
+    let document = json(&body);
+    assert_eq!(code, 200);
+    let path = &document["paths"]["/apis/storage.k8s.io/v1/storageclasses/{name}"];
+    assert_eq!(path["patch"]["operationId"], "patchStorageV1StorageClass");
+    let reference = path["put"]["requestBody"]["content"]["*/*"]["schema"]["$ref"].as_str().unwrap();
+    let name = reference.strip_prefix("#/components/schemas/").unwrap();
+    assert_eq!(document["components"]["schemas"][name]["required"], json!(["provisioner"]));
+    assert_eq!(get(&server, "/openapi/v3/api/v1?hash=OLD", "").await.0, 301);
+    assert_eq!(get(&server, "/openapi/v3/apis/nosuch.example.com/v1", "").await.0, 404);
+    server.register_kind("example.com/v1", "Widget", true);
+    let (code, _, body) = get(&server, "/openapi/v3/apis/example.com/v1", "").await;
+    assert_eq!(code, 200);
+    assert_eq!(json(&body)["components"]["schemas"]["com.example.v1.Widget"]["type"], "object");
+}
+
+#[tokio::test]
+async fn every_reference_of_the_older_document_leads_somewhere() {
+    fn check(value: &Value, definitions: &Value) {
+        match value {
+            Value::Object(fields) => {
+                if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+                    let name = reference.strip_prefix("#/definitions/").unwrap();
+                    assert!(definitions.get(name).is_some(), "{name}");
+                }
+                fields.values().for_each(|value| check(value, definitions));
+            }
+            Value::Array(items) => items.iter().for_each(|value| check(value, definitions)),
+            _ => {}
+        }
+    }
+    let (code, _, body) = get(&server(), "/openapi/v2", "application/json").await;
+    let document = json(&body);
+    assert_eq!((code, &document["swagger"]), (200, &json!("2.0")));
+    check(&document["paths"], &document["definitions"]);
+    check(&document["definitions"], &document["definitions"]);
+}
