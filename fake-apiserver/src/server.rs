@@ -92,8 +92,20 @@ impl Server {
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             verbs::import::namespace(&server, &mut server.lock(), name);
         }
+        server.bootstrap();
         server.announce(&server.lock());
         server
+    }
+
+    /// What a real server makes by itself when it starts.
+    fn bootstrap(&self) {
+        let mut store = self.lock();
+        if self.options.plugins.priority {
+            crate::admission::priorities::bootstrap(self, &mut store);
+        }
+        if self.options.plugins.kubernetes_service {
+            verbs::addresses::bootstrap(self, &mut store);
+        }
     }
 
     /// The store. A panic while it was held can't have left a write half done: the store's own steps don't
@@ -207,7 +219,7 @@ impl Server {
                 verbs::binding::bind(self, request, target)
             }
             ("POST", false, "token") => verbs::token::create(self, request, target),
-            ("POST", false, "eviction") => verbs::binding::evict(self, request, target),
+            ("POST", false, "eviction") => verbs::eviction::evict(self, request, target),
             ("PUT", false, "" | "status" | "resize" | "ephemeralcontainers" | "finalize") => {
                 verbs::update::replace(self, request, target)
             }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use fake_apiserver::{FakeApiServer, Faults, Options};
+use fake_apiserver::{FakeApiServer, Faults, Options, Plugins};
 use tokio::net::TcpListener;
 
 use super::{Exit, announce, complain, runtime, told_to_stop};
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments) -> Exit {
 /// The server as it was asked for, or what is wrong with that.
 fn server(arguments: &Arguments) -> Result<FakeApiServer, String> {
     let journal = if arguments.admin { JOURNAL } else { 0 };
-    let options = Options { admin: arguments.admin, journal, ..Options::default() };
+    let options = Options { admin: arguments.admin, journal, plugins: Plugins::all(), ..Options::default() };
     let server = match &arguments.data_dir {
         Some(folder) => FakeApiServer::open(options, folder).map_err(|error| error.to_string())?,
         None => FakeApiServer::new(options),
