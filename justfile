@@ -38,6 +38,10 @@ apiserver *args:
 scheduler *args:
     @cargo run --quiet -- scheduler {{args}}
 
+# Kills the API server so often while it is written to, and looks for what was acknowledged each time.
+kills times="200":
+    PVBIND_KILLS={{times}} cargo test -p fake-apiserver --test kill -- --nocapture
+
 # Runs the PersistentVolume controller against a cluster.
 controller *args:
     @cargo run --quiet -- controller {{args}}

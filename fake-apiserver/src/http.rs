@@ -59,7 +59,7 @@ async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Requ
         return response(present::refusal(&request, &status));
     };
     request.body = body.to_bytes();
-    response(server.handle(&request))
+    response(server.answer(&request).await)
 }
 
 fn header_text(headers: &HeaderMap, name: HeaderName) -> &str {

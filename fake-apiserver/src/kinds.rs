@@ -158,6 +158,11 @@ impl Kind {
         }
     }
 
+    /// How the kind is named where nothing else says what is meant: `storage.k8s.io/v1/StorageClass`.
+    pub(crate) fn id(&self) -> String {
+        format!("{}/{}", self.api_version(), self.kind)
+    }
+
     pub(crate) fn has(&self, what: Trait) -> bool {
         self.traits.contains(&what)
     }

@@ -27,6 +27,7 @@ mod hash;
 mod history;
 mod http;
 mod kinds;
+mod log;
 mod names;
 mod negotiate;
 mod object;
@@ -55,13 +56,14 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch::Receiver;
 
-use crate::answer::Content;
+use crate::answer::{Answer, Content};
 use crate::object::{key_of, text};
 use crate::request::Request;
 use crate::server::Server;
 
 pub use crate::auth::{Token, TokenFileError};
 pub use crate::calls::{Call, Fault, FaultHook};
+pub use crate::log::OpenError;
 pub use crate::options::{Admission, Ids, Now, Options, Plugins};
 pub use crate::status::Status;
 
@@ -87,6 +89,21 @@ impl FakeApiServer {
         Self { server: Arc::new(Server::new(options)) }
     }
 
+    /// A server that keeps everything in a folder, and goes on where the last one there ended: objects, kinds, resource
+    /// versions. What a client was told holds after the process is killed, or the machine loses its power. The first
+    /// server in a folder makes the four namespaces.
+    ///
+    /// Watches and answers wait for the disk; [`FakeApiServer::get`], [`FakeApiServer::objects`] and
+    /// [`FakeApiServer::revision`] show what is in memory. A watch can go on over a restart if its resource version is not
+    /// older than the last compaction; otherwise it is told 410 Expired and lists again, as after one of etcd's.
+    ///
+    /// # Errors
+    /// When the folder is in use by another server, can't be read or written, or holds what nobody wrote.
+    pub fn open(options: Options, folder: &std::path::Path) -> Result<Self, OpenError> {
+        let server = Server::open(options, folder, log::Compaction::default())?;
+        Ok(Self { server: Arc::new(server) })
+    }
+
     /// The server as a service, for a client in the same process.
     pub fn router(&self) -> axum::Router {
         http::router(self.server.clone())
@@ -110,7 +127,7 @@ impl FakeApiServer {
     /// # Errors
     /// When the real server would refuse to create the object.
     pub fn import(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
-        verbs::import::import(&self.server, object)
+        self.server.settle(|| verbs::import::import(&self.server, object))
     }
 
     /// Stores an object unchecked, in place of the one of that name if there is one; watches see it.
@@ -118,7 +135,7 @@ impl FakeApiServer {
     /// # Errors
     /// When it has no kind or no name.
     pub fn apply_as_is(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
-        verbs::import::apply_as_is(&self.server, object)
+        self.server.settle(|| verbs::import::apply_as_is(&self.server, object))
     }
 
     /// Removes an object of which no watch hears, as for a client that still holds what the server no longer
@@ -137,7 +154,7 @@ impl FakeApiServer {
     /// # Errors
     /// When it has no kind or no name.
     pub fn hide(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
-        verbs::import::hide(&self.server, object)
+        self.server.settle(|| verbs::import::hide(&self.server, object))
     }
 
     /// Answers a request without HTTP, exactly as the router would. A watch is refused: it has no end.
@@ -150,7 +167,7 @@ impl FakeApiServer {
         body: &[u8],
     ) -> (u16, Bytes) {
         let request = Request::new(method, path_and_query, content_type, Bytes::copy_from_slice(body));
-        let answer = self.server.handle(&request);
+        let answer = self.server.settle(|| Ok(self.server.handle(&request))).unwrap_or_else(Answer::from);
         match answer.content {
             Content::Ready(body) => (answer.code, body),
             Content::Watch(_) => {

@@ -27,6 +27,12 @@ impl Names {
         Self { state }
     }
 
+    /// Goes on in a server that has been started again at that revision: with a seed too, nothing comes a second time.
+    pub(crate) fn resume(&mut self, revision: u64) {
+        self.state = self.state.wrapping_add(revision.wrapping_mul(0xD1B5_4A32_D192_ED03));
+        self.state = self.next();
+    }
+
     /// `SplitMix64`: short, seedable, and good enough for names.
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);

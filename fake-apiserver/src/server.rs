@@ -2,6 +2,7 @@
 //! names, and those who listen, and where a request is handed to its verb. Answers to the handler chain of
 //! `k8s.io/apiserver/pkg/server`.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +14,7 @@ use crate::answer::Answer;
 use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::discovery;
+use crate::log::{Compaction, Log, OpenError};
 use crate::names::Names;
 use crate::openapi;
 use crate::options::{Admission, Options};
@@ -32,18 +34,50 @@ pub(crate) struct Server {
     pub(crate) calls: Calls,
     pub(crate) users: Authenticator,
     stopping: AtomicBool,
+    /// Where writes are kept; without it they are in memory alone.
+    log: Option<Log>,
 }
 
 impl Server {
     pub(crate) fn new(options: Options) -> Self {
         let store = Store::new(options.history, options.watch_buffer);
+        let names = Names::new(options.ids);
+        Self::start(options, Arc::new(Mutex::new(store)), names, None)
+    }
+
+    /// A server that goes on where the one before it in that folder ended.
+    pub(crate) fn open(
+        options: Options,
+        folder: &Path,
+        compaction: Compaction,
+    ) -> std::result::Result<Self, OpenError> {
+        let store = Arc::new(Mutex::new(Store::new(options.history, options.watch_buffer)));
+        let fresh = store.lock().unwrap_or_else(PoisonError::into_inner).revision();
+        let log = Log::open(folder, compaction, &store)?;
+        let revision = store.lock().unwrap_or_else(PoisonError::into_inner).revision();
+        let mut names = Names::new(options.ids);
+        if revision > fresh {
+            names.resume(revision);
+        }
+        Ok(Self::start(options, store, names, Some(log)))
+    }
+
+    /// A server whose log is somebody else's.
+    #[cfg(test)]
+    pub(crate) fn on(options: Options, store: Arc<Mutex<Store>>, log: Log) -> Self {
+        let names = Names::new(options.ids);
+        Self::start(options, store, names, Some(log))
+    }
+
+    fn start(options: Options, store: Arc<Mutex<Store>>, names: Names, log: Option<Log>) -> Self {
         let server = Self {
-            names: Mutex::new(Names::new(options.ids)),
-            store: Arc::new(Mutex::new(store)),
+            names: Mutex::new(names),
+            store,
             changes: watch::Sender::default(),
             calls: Calls::default(),
             users: Authenticator::new(&options),
             stopping: AtomicBool::new(false),
+            log,
             options,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -96,6 +130,22 @@ impl Server {
     pub(crate) fn announce(&self, store: &Store) {
         let change = Change { revision: store.revision(), non_event_revision: store.quiet_revision() };
         self.changes.send_if_modified(|last| std::mem::replace(last, change) != change);
+    }
+
+    /// Answers a request once everything that the answer may show is on disk.
+    pub(crate) async fn answer(&self, request: &Request) -> Answer {
+        let Some(log) = &self.log else { return self.handle(request) };
+        let ticket = log.ticket();
+        let answer = self.handle(request);
+        log.settled(ticket).await.map_or_else(Answer::from, |()| answer)
+    }
+
+    /// Does something to the store and waits, the thread with it, until it is on disk.
+    pub(crate) fn settle<T>(&self, step: impl FnOnce() -> Result<T>) -> Result<T> {
+        let Some(log) = &self.log else { return step() };
+        let ticket = log.ticket();
+        let done = step();
+        log.settle(ticket).and(done)
     }
 
     /// Answers a request.

@@ -3,6 +3,9 @@
 //! map with the later events undone. Never parses a request and never judges an object. Answers to etcd and
 //! `k8s.io/apiserver/pkg/storage/etcd3`.
 
+pub(crate) mod replay;
+pub(crate) mod unwritten;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
@@ -12,9 +15,12 @@ use tokio::sync::mpsc;
 
 use crate::history::{Event, Shown};
 use crate::kinds::{Kind, Kinds};
+use crate::log::Record;
 use crate::object::{Key, Object, metadata_mut};
 use crate::selectors::Filter;
 use crate::status::{Result, Status};
+
+use self::unwritten::{Undo, Unwritten};
 
 /// The revision before the first write. Above 1, so that a request from "1" is from before all memory, as on
 /// a real server.
@@ -28,6 +34,8 @@ pub(crate) type Delivery = (Shown, Arc<Event>);
 struct Watcher {
     filter: Arc<Filter>,
     sender: mpsc::Sender<Delivery>,
+    /// Up to here it was told everything when it came.
+    told: u64,
 }
 
 /// What a new watcher gets: what it missed, and where the rest arrives.
@@ -57,9 +65,20 @@ impl Table {
             if watcher.sender.is_closed() {
                 return false;
             }
+            if event.revision <= watcher.told {
+                return true;
+            }
             let shown = event.shown_to(&watcher.filter);
             shown.is_none_or(|shown| watcher.sender.try_send((shown, event.clone())).is_ok())
         });
+    }
+
+    /// Shows an event to the watchers, or holds it back with the others.
+    fn show(&mut self, event: Arc<Event>) {
+        match &mut self.held {
+            Some(held) => held.push(event),
+            None => self.deliver(&event),
+        }
     }
 }
 
@@ -72,6 +91,8 @@ pub(crate) struct Store {
     quiet_revision: u64,
     history: usize,
     watch_buffer: usize,
+    /// What is not on disk yet, where there is a disk.
+    unwritten: Option<Unwritten>,
 }
 
 impl Store {
@@ -84,6 +105,7 @@ impl Store {
             quiet_revision: START,
             history: history.max(1),
             watch_buffer: watch_buffer.max(1),
+            unwritten: None,
         };
         store.add_tables();
         store
@@ -97,8 +119,12 @@ impl Store {
     }
 
     pub(crate) fn register(&mut self, api_version: &str, kind: &str, namespaced: bool) -> usize {
+        let served = self.kinds.all().len();
         let index = self.kinds.register(api_version, kind, namespaced);
         self.add_tables();
+        if self.kinds.all().len() > served {
+            self.write_down(&Record::Register { api_version, kind, namespaced }, Undo::Nothing);
+        }
         index
     }
 
@@ -205,7 +231,11 @@ impl Store {
     pub(crate) fn forget(&mut self, kind: usize, key: &str) -> bool {
         let table = self.table_mut(kind);
         let hidden = table.hidden.remove(key).is_some();
-        table.objects.remove(key).is_some() || hidden
+        let Some((key, previous)) = table.objects.remove_with_key(key) else { return hidden };
+        let name = self.kinds.get(kind).id();
+        let record = Record::Forget { kind: &name, key: &key };
+        self.write_down(&record, Undo::Forgotten(self.table_of(kind), key.clone(), previous));
+        true
     }
 
     /// Stores a version that only a GET sees.
@@ -215,12 +245,15 @@ impl Store {
         set_revision(&mut value, revision);
         let object = Arc::new(Object::new(value, revision));
         self.table_mut(kind).hidden.insert(key, object.clone());
+        // The version was shown, so it must not be given again; the object itself is a test's illusion.
+        self.write_down(&Record::Revision { revision, quiet: self.quiet_revision }, Undo::Nothing);
         object
     }
 
     fn publish(&mut self, kind: usize, event: Event) {
         let history = self.history;
-        let table = self.table_mut(kind);
+        let index = self.table_of(kind);
+        let table = &mut self.tables[index];
         let event = Arc::new(event);
         table.history.push_back(event.clone());
         while table.history.len() > history {
@@ -228,17 +261,19 @@ impl Store {
                 table.forgotten = dropped.revision;
             }
         }
-        match &mut table.held {
-            Some(held) => held.push(event),
-            None => table.deliver(&event),
+        if self.unwritten.is_none() {
+            return table.show(event);
         }
+        let name = self.kinds.get(kind).id();
+        self.write_down(&Record::of(&name, &event), Undo::Written(index, event.clone()));
     }
 
     /// Up to where the watchers of a kind know everything: a bookmark must not promise more.
     pub(crate) fn delivered(&self, kind: &Kind) -> u64 {
         let index = self.kinds.by_kind(&kind.group, &kind.version, &kind.kind);
         let held = index.and_then(|index| self.table(index).held.as_ref()?.first());
-        held.map_or(self.revision, |event| event.revision - 1)
+        let held = held.map_or(self.revision, |event| event.revision - 1);
+        held.min(self.written_revision())
     }
 
     /// Ends every watch.
@@ -264,6 +299,7 @@ impl Store {
     /// come.
     pub(crate) fn watch(&mut self, kind: usize, filter: &Arc<Filter>, after: u64) -> Result<Subscription> {
         let buffer = self.watch_buffer;
+        let (current, unwritten_from) = (self.revision, self.written_revision() + 1);
         let table = self.table_mut(kind);
         if after < table.forgotten {
             let oldest = table.forgotten;
@@ -273,10 +309,12 @@ impl Store {
         // What is held back from the others is held back from a new watcher too.
         let held_from =
             table.held.as_ref().and_then(|held| held.first()).map_or(u64::MAX, |event| event.revision);
+        let held_from = if table.held.is_some() { held_from.min(unwritten_from) } else { held_from };
         let missed = table.history.range(first..).take_while(|event| event.revision < held_from);
         let missed = missed.filter_map(|event| Some((event.shown_to(filter)?, event.clone()))).collect();
         let (sender, receiver) = mpsc::channel(buffer);
-        table.watchers.push(Watcher { filter: filter.clone(), sender });
+        let told = current.min(held_from - 1);
+        table.watchers.push(Watcher { filter: filter.clone(), sender, told });
         Ok(Subscription { missed, receiver })
     }
 
@@ -291,108 +329,4 @@ pub(crate) fn set_revision(value: &mut Value, revision: u64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::object::key_of;
-
-    fn store() -> (Store, usize) {
-        let store = Store::new(3, 2);
-        let kind = store.kinds.named("ConfigMap").unwrap();
-        (store, kind)
-    }
-
-    fn put(store: &mut Store, kind: usize, name: &str, labels: &Value) -> u64 {
-        let value =
-            json!({"kind": "ConfigMap", "metadata": {"name": name, "namespace": "ns", "labels": labels}});
-        store.put(kind, key_of("ns", name), value).revision
-    }
-
-    fn filter(store: &Store, kind: usize, labels: &str) -> Arc<Filter> {
-        Arc::new(Filter::new(store.kinds.get(kind), "ns", labels, "").unwrap())
-    }
-
-    fn names(objects: &Objects) -> Vec<&str> {
-        objects.keys().map(|key| &**key).collect()
-    }
-
-    #[test]
-    fn an_older_list_is_the_current_one_with_later_events_undone() {
-        let (mut store, kind) = store();
-        let first = put(&mut store, kind, "a", &json!({}));
-        put(&mut store, kind, "b", &json!({}));
-        store.remove(kind, "ns/a").unwrap();
-        assert_eq!(names(&store.list(kind)), ["ns/b"]);
-        assert_eq!(names(&store.list_at(kind, first + 1).unwrap()), ["ns/a", "ns/b"]);
-        assert_eq!(names(&store.list_at(kind, first).unwrap()), ["ns/a"]);
-        put(&mut store, kind, "c", &json!({}));
-        assert_eq!(store.list_at(kind, first - 1).unwrap_err().code, 410);
-    }
-
-    #[test]
-    fn a_watch_after_a_list_misses_nothing() {
-        let (mut store, kind) = store();
-        put(&mut store, kind, "a", &json!({}));
-        let listed = store.revision();
-        store.remove(kind, "ns/a").unwrap();
-        let filter = filter(&store, kind, "");
-        let subscription = store.watch(kind, &filter, listed).unwrap();
-        let shown: Vec<Shown> = subscription.missed.iter().map(|(shown, _)| *shown).collect();
-        assert_eq!(shown, [Shown::Deleted]);
-    }
-
-    #[test]
-    fn forgotten_revisions_are_expired() {
-        let (mut store, kind) = store();
-        for name in ["a", "b", "c", "d"] {
-            put(&mut store, kind, name, &json!({}));
-        }
-        let filter = filter(&store, kind, "");
-        assert_eq!(store.watch(kind, &filter, START).err().unwrap().reason, "Expired");
-        assert!(store.watch(kind, &filter, START + 1).is_ok());
-    }
-
-    #[test]
-    fn objects_enter_and_leave_a_selector() {
-        let (mut store, kind) = store();
-        let filter = filter(&store, kind, "app=x");
-        let mut subscription = store.watch(kind, &filter, START).unwrap();
-        put(&mut store, kind, "a", &json!({"app": "y"}));
-        put(&mut store, kind, "a", &json!({"app": "x"}));
-        put(&mut store, kind, "a", &json!({"app": "z"}));
-        let (shown, _) = subscription.receiver.try_recv().unwrap();
-        assert_eq!(shown, Shown::Added);
-        let (shown, event) = subscription.receiver.try_recv().unwrap();
-        assert_eq!(shown, Shown::Left);
-        let line = event.line(shown);
-        let line: Value = serde_json::from_slice(&line).unwrap();
-        assert_eq!(line["type"], "DELETED");
-        assert_eq!(line["object"]["metadata"]["labels"], json!({"app": "x"}));
-        assert_eq!(line["object"]["metadata"]["resourceVersion"], event.revision.to_string());
-    }
-
-    #[test]
-    fn a_watcher_that_does_not_read_is_cut() {
-        let (mut store, kind) = store();
-        let filter = filter(&store, kind, "");
-        let mut subscription = store.watch(kind, &filter, START).unwrap();
-        for name in ["a", "b", "c"] {
-            put(&mut store, kind, name, &json!({}));
-        }
-        assert!(subscription.receiver.try_recv().is_ok());
-        assert!(subscription.receiver.try_recv().is_ok());
-        assert_eq!(subscription.receiver.try_recv().err(), Some(mpsc::error::TryRecvError::Disconnected));
-    }
-
-    #[test]
-    fn hidden_versions_are_seen_by_get_alone() {
-        let (mut store, kind) = store();
-        let value = json!({"kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}});
-        store.hide(kind, key_of("ns", "a"), value);
-        assert!(store.get(kind, "ns/a").is_some());
-        assert!(store.list(kind).is_empty());
-        put(&mut store, kind, "a", &json!({}));
-        assert_eq!(names(&store.list(kind)), ["ns/a"]);
-    }
-}
+mod tests;
