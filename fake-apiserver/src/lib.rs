@@ -28,6 +28,7 @@ mod history;
 mod http;
 mod kinds;
 mod log;
+mod metrics;
 mod names;
 mod negotiate;
 mod object;
@@ -35,12 +36,14 @@ mod openapi;
 mod options;
 mod patch;
 mod present;
+mod protobuf;
 mod quantity;
 mod request;
 mod routes;
 mod schema;
 mod selectors;
 mod server;
+mod serving;
 mod status;
 mod store;
 mod table;
@@ -65,6 +68,9 @@ pub use crate::auth::{Token, TokenFileError};
 pub use crate::calls::{Call, Fault, FaultHook};
 pub use crate::log::OpenError;
 pub use crate::options::{Admission, Ids, Now, Options, Plugins};
+pub use crate::serving::Serving;
+pub use crate::serving::limits::Limits;
+pub use crate::serving::tls::{Generated, Tls, TlsError};
 pub use crate::status::Status;
 
 /// How far the store has come.
@@ -118,7 +124,20 @@ impl FakeApiServer {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> std::io::Result<()> {
-        http::serve(self.server.clone(), listener, shutdown).await
+        self.serve_with(listener, Serving::default(), shutdown).await
+    }
+
+    /// Serves as `serving` says until `shutdown` is ready.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve_with(
+        &self,
+        listener: TcpListener,
+        serving: Serving,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> std::io::Result<()> {
+        serving::serve(self.server.clone(), listener, serving, shutdown).await
     }
 
     /// Stores an object of a dump: like a create, but uid, creation and deletion time, status and finalizers

@@ -10,11 +10,12 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::Change;
-use crate::answer::Answer;
+use crate::answer::{Answer, METRICS};
 use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::discovery;
 use crate::log::{Compaction, Log, OpenError};
+use crate::metrics::Counting;
 use crate::names::Names;
 use crate::openapi;
 use crate::options::{Admission, Options};
@@ -33,6 +34,7 @@ pub(crate) struct Server {
     pub(crate) changes: watch::Sender<Change>,
     pub(crate) calls: Calls,
     pub(crate) users: Authenticator,
+    pub(crate) metrics: Counting,
     stopping: AtomicBool,
     /// Where writes are kept; without it they are in memory alone.
     log: Option<Log>,
@@ -76,6 +78,7 @@ impl Server {
             changes: watch::Sender::default(),
             calls: Calls::default(),
             users: Authenticator::new(&options),
+            metrics: Counting::default(),
             stopping: AtomicBool::new(false),
             log,
             options,
@@ -164,6 +167,11 @@ impl Server {
             Some(Route::Other(segments)) if segments.first().is_some_and(|first| first == "openapi") => {
                 let kinds = self.lock().kinds.clone();
                 openapi::answer(&kinds, request, &segments).unwrap_or_else(Answer::from)
+            }
+            Some(Route::Other(segments)) if segments == ["metrics"] => {
+                let mut answer = Answer::text(200, self.metrics.text(self));
+                answer.content_type = METRICS;
+                answer
             }
             Some(Route::Other(segments)) => present::other(request, || {
                 discovery::answer(self, request, &segments).unwrap_or_else(Answer::from)
