@@ -5,7 +5,6 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::events;
 use crate::hash;
 use crate::kinds::Kind;
 use crate::object::Object;
@@ -50,8 +49,8 @@ impl Answer {
 
     /// A stored object, in the view that was asked for.
     pub(crate) fn object(code: u16, kind: &Kind, object: &Object) -> Self {
-        if kind.is_events_view() {
-            return Self::json(code, &events::to_view(&object.value));
+        if let Some(view) = kind.view(&object.value) {
+            return Self::new(code, JSON, Object::new(view, object.revision).bytes().clone());
         }
         Self::new(code, JSON, object.bytes().clone())
     }

@@ -8,7 +8,7 @@ mod health;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::kinds::{Kind, Kinds, Trait};
+use crate::kinds::{Kind, Kinds};
 use crate::request::Request;
 use crate::server::Server;
 use crate::status::{Result, Status};
@@ -201,11 +201,12 @@ fn resource(kind: &Kind) -> Value {
         "name": kind.plural, "singularName": kind.singular(), "namespaced": kind.namespaced, "kind": kind.kind,
         "verbs": kind.verbs(),
     });
-    if !kind.short_names.is_empty() {
-        resource["shortNames"] = json!(kind.short_names);
+    let (short_names, categories) = (kind.short_names(), kind.categories());
+    if !short_names.is_empty() {
+        resource["shortNames"] = json!(short_names);
     }
-    if kind.has(Trait::All) {
-        resource["categories"] = json!(["all"]);
+    if !categories.is_empty() {
+        resource["categories"] = json!(categories);
     }
     resource
 }

@@ -149,10 +149,10 @@ fn in_form(mut answer: Answer, choice: &Choice) -> Answer {
     answer
 }
 
-/// Whether a kind can be shown in that form and shape: custom kinds have no numbers, and tables neither.
+/// Whether a kind can be shown in that form and shape: not every kind has numbers, and tables neither.
 fn shows(kind: &Kind, form: Form, convert: Option<&Convert>) -> bool {
     match convert {
-        None => form != Form::Protobuf || !kind.custom,
+        None => form != Form::Protobuf || protobuf::knows(kind),
         Some(convert) => {
             let known = convert.group == "meta.k8s.io" && api_version(convert).is_some();
             let shape = shape(convert).filter(|_| known);
@@ -179,10 +179,10 @@ fn api_version(convert: &Convert) -> Option<&'static str> {
 }
 
 fn media_types(kind: Option<&Kind>, watches: bool) -> String {
-    let custom = kind.is_some_and(|kind| kind.custom);
+    let without = kind.is_some_and(|kind| !protobuf::knows(kind));
     let forms = Form::ALL
         .into_iter()
-        .filter(|form| (*form != Form::Protobuf || !custom) && (!watches || form.streams()));
+        .filter(|form| (*form != Form::Protobuf || !without) && (!watches || form.streams()));
     let ending = if watches { ";stream=watch" } else { "" };
     forms.map(|form| format!("{}{ending}", form.media_type())).collect::<Vec<_>>().join(", ")
 }

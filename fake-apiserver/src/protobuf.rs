@@ -8,6 +8,8 @@ mod write;
 
 use serde_json::{Map, Value};
 
+use crate::kinds::Kind;
+
 /// What every message begins with.
 const MAGIC: &[u8] = b"k8s\0";
 /// How deep messages may stand in messages.
@@ -20,6 +22,12 @@ pub(crate) enum Unreadable {
     UnknownKind,
     /// It is no message, or one that is cut off.
     Malformed(String),
+}
+
+/// Whether objects of a kind can be read and written. Definitions of custom kinds can not: their schemas have
+/// forms of their own in JSON.
+pub(crate) fn knows(kind: &Kind) -> bool {
+    !kind.custom && messages::named(&kind.api_version(), &kind.kind).is_some()
 }
 
 /// The object in a message, with its kind and version.

@@ -13,7 +13,10 @@ use crate::Change;
 use crate::answer::{Answer, METRICS};
 use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
+use crate::crds;
 use crate::discovery;
+use crate::faults;
+use crate::journal;
 use crate::log::{Compaction, Log, OpenError};
 use crate::metrics::Counting;
 use crate::names::Names;
@@ -33,11 +36,15 @@ pub(crate) struct Server {
     pub(crate) names: Mutex<Names>,
     pub(crate) changes: watch::Sender<Change>,
     pub(crate) calls: Calls,
+    /// What goes wrong on demand.
+    pub(crate) faults: faults::Switches,
+    /// What was asked.
+    pub(crate) journal: journal::Log,
+    /// Where writes are kept; without it they are in memory alone.
+    log: Option<Log>,
     pub(crate) users: Authenticator,
     pub(crate) metrics: Counting,
     stopping: AtomicBool,
-    /// Where writes are kept; without it they are in memory alone.
-    log: Option<Log>,
 }
 
 impl Server {
@@ -77,10 +84,12 @@ impl Server {
             store,
             changes: watch::Sender::default(),
             calls: Calls::default(),
+            faults: faults::Switches::default(),
+            journal: journal::Log::new(options.journal),
+            log,
             users: Authenticator::new(&options),
             metrics: Counting::default(),
             stopping: AtomicBool::new(false),
-            log,
             options,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -103,7 +112,8 @@ impl Server {
 
     /// The time so many seconds from now.
     pub(crate) fn timestamp_in(&self, seconds: i64) -> String {
-        let now = (self.options.now)().as_second().saturating_add(seconds);
+        let skew = self.faults.get().map_or(0, |active| active.faults.clock_skew_seconds);
+        let now = (self.options.now)().as_second().saturating_add(seconds).saturating_add(skew);
         Timestamp::from_second(now).unwrap_or(Timestamp::MAX).to_string()
     }
 
@@ -136,7 +146,7 @@ impl Server {
     }
 
     /// Answers a request once everything that the answer may show is on disk.
-    pub(crate) async fn answer(&self, request: &Request) -> Answer {
+    pub(crate) async fn kept(&self, request: &Request) -> Answer {
         let Some(log) = &self.log else { return self.handle(request) };
         let ticket = log.ticket();
         let answer = self.handle(request);
@@ -161,8 +171,11 @@ impl Server {
         let found = route(&self.lock().kinds, &request.path);
         match found {
             Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
-                self.calls
-                    .around(request, &target, || self.dispatch(request, &target).unwrap_or_else(Answer::from))
+                self.calls.around(request, &target, || {
+                    let answer = self.dispatch(request, &target).unwrap_or_else(Answer::from);
+                    let custom = target.kind.definition.as_ref();
+                    answer.with_warnings(custom.and_then(|version| version.warning.clone()))
+                })
             }),
             Some(Route::Other(segments)) if segments.first().is_some_and(|first| first == "openapi") => {
                 let kinds = self.lock().kinds.clone();
@@ -174,9 +187,16 @@ impl Server {
                 answer
             }
             Some(Route::Other(segments)) => present::other(request, || {
-                discovery::answer(self, request, &segments).unwrap_or_else(Answer::from)
+                let answer = discovery::answer(self, request, &segments);
+                answer
+                    .unwrap_or_else(|refusal| crds::nothing_here(&self.lock().kinds, &request.path, refusal))
             }),
-            None => present::refusal(request, &Status::no_such_resource()),
+            None => match crds::nothing_here(&self.lock().kinds, &request.path, Status::no_such_resource()) {
+                Answer { code: 404, content_type: crate::answer::JSON, .. } => {
+                    present::refusal(request, &Status::no_such_resource())
+                }
+                answer => answer,
+            },
         }
     }
 

@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use fake_apiserver::{FakeApiServer, Options, Serving};
+use fake_apiserver::{FakeApiServer, Faults, Options, Serving};
 use tokio::net::TcpListener;
 
 use super::{Exit, announce, complain, runtime, told_to_stop};
-use access::Access;
+use access::{Access, Prepared};
 
 /// Where to serve.
 #[derive(Debug, Args)]
@@ -29,27 +29,27 @@ pub struct Arguments {
     /// The same for requests that write.
     #[arg(long, default_value_t = 200, env = "PVBIND_MAX_MUTATING_REQUESTS_INFLIGHT", value_name = "COUNT")]
     max_mutating_requests_inflight: usize,
+    /// A script of what is to go wrong, in YAML or JSON.
+    #[arg(long, value_name = "FILE")]
+    faults: Option<PathBuf>,
+    /// Serves /_pvbind/ too, where whoever can connect may ask for faults, cut watches and read the journal.
+    #[arg(long)]
+    admin: bool,
 }
+
+/// How many requests the journal remembers, where it can be read.
+const JOURNAL: usize = 10_000;
 
 /// Runs the command.
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
-    let prepared = arguments.access.prepare(arguments.listen);
-    let access = match prepared {
+    let access = match arguments.access.prepare(arguments.listen) {
         Ok(access) => access,
         Err(error) => return complain(&error, Exit::Usage),
     };
-    let options = Options {
-        tokens: access.tokens.clone(),
-        credentials_required: access.credentials_required,
-        ..Options::default()
-    };
-    let server = match &arguments.data_dir {
-        Some(folder) => match FakeApiServer::open(options, folder) {
-            Ok(server) => server,
-            Err(error) => return complain(&error.to_string(), Exit::Usage),
-        },
-        None => FakeApiServer::new(options),
+    let server = match server(arguments, &access) {
+        Ok(server) => server,
+        Err(problem) => return complain(&problem, Exit::Usage),
     };
     let served = runtime().and_then(|runtime| runtime.block_on(serve(server, arguments, &access)));
     match served {
@@ -58,11 +58,30 @@ pub fn run(arguments: &Arguments) -> Exit {
     }
 }
 
-async fn serve(
-    server: FakeApiServer,
-    arguments: &Arguments,
-    access: &access::Prepared,
-) -> std::io::Result<()> {
+/// The server as it was asked for, or what is wrong with that.
+fn server(arguments: &Arguments, access: &Prepared) -> Result<FakeApiServer, String> {
+    let journal = if arguments.admin { JOURNAL } else { 0 };
+    let options = Options {
+        admin: arguments.admin,
+        journal,
+        tokens: access.tokens.clone(),
+        credentials_required: access.credentials_required,
+        ..Options::default()
+    };
+    let server = match &arguments.data_dir {
+        Some(folder) => FakeApiServer::open(options, folder).map_err(|error| error.to_string())?,
+        None => FakeApiServer::new(options),
+    };
+    if let Some(file) = &arguments.faults {
+        let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
+        let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+        let faults = Faults::parse(&text).map_err(|error| wrong(&error))?;
+        server.script_faults(Some(faults)).map_err(|error| wrong(&error))?;
+    }
+    Ok(server)
+}
+
+async fn serve(server: FakeApiServer, arguments: &Arguments, access: &Prepared) -> std::io::Result<()> {
     let listener = TcpListener::bind(arguments.listen).await?;
     let scheme = if access.tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", listener.local_addr()?);
