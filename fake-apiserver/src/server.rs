@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::Change;
-use crate::answer::Answer;
+use crate::answer::{Answer, METRICS};
 use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::crds;
@@ -18,6 +18,7 @@ use crate::discovery;
 use crate::faults;
 use crate::journal;
 use crate::log::{Compaction, Log, OpenError};
+use crate::metrics::Counting;
 use crate::names::Names;
 use crate::openapi;
 use crate::options::{Admission, Options};
@@ -42,6 +43,7 @@ pub(crate) struct Server {
     /// Where writes are kept; without it they are in memory alone.
     log: Option<Log>,
     pub(crate) users: Authenticator,
+    pub(crate) metrics: Counting,
     stopping: AtomicBool,
 }
 
@@ -86,6 +88,7 @@ impl Server {
             journal: journal::Log::new(options.journal),
             log,
             users: Authenticator::new(&options),
+            metrics: Counting::default(),
             stopping: AtomicBool::new(false),
             options,
         };
@@ -189,6 +192,11 @@ impl Server {
             Some(Route::Other(segments)) if segments.first().is_some_and(|first| first == "openapi") => {
                 let kinds = self.lock().kinds.clone();
                 openapi::answer(&kinds, request, &segments).unwrap_or_else(Answer::from)
+            }
+            Some(Route::Other(segments)) if segments == ["metrics"] => {
+                let mut answer = Answer::text(200, self.metrics.text(self));
+                answer.content_type = METRICS;
+                answer
             }
             Some(Route::Other(segments)) => present::other(request, || {
                 let answer = discovery::answer(self, request, &segments);
