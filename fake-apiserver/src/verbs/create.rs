@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::admission;
 use crate::answer::Answer;
+use crate::crds;
 use crate::object::{Object, at, key_of, metadata_mut, text};
 use crate::request::Request;
 use crate::routes::Target;
@@ -22,11 +23,15 @@ const ATTEMPTS: usize = 8;
 pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let dry = dry_run(request.query.all("dryRun"), "CreateOptions")?;
     let mut value = decode(server, request, &target.kind)?;
+    let unknown = crds::field_warnings(&target.kind, request)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
     let object = insert(server, &mut store, target, value, dry)?;
     server.announce(&store);
-    Ok(Answer::object(201, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
+    let answer = Answer::object(201, &target.kind, &object);
+    let answer =
+        answer.with_warnings(unknown).with_warnings(crds::warnings(&target.kind, None, &object.value));
+    Ok(answer.with_warnings(warnings::of(&target.kind, &object.value)))
 }
 
 /// Stores a new object that is typed and in its namespace.
@@ -46,6 +51,7 @@ pub(crate) fn insert(
     if !server.is_raw() {
         strategy::prepare(&target.kind, &mut value)?;
         admission::on_create(server, store, target, &mut value)?;
+        crds::forbids_create(store, target, text(&value, &["metadata", "name"]))?;
         strategy::prepare_create(server, &target.kind, &mut value);
         let causes = crate::validate::create(&target.kind, &value);
         if !causes.is_empty() {
@@ -106,7 +112,12 @@ fn put_new(
             if dry {
                 return Ok(Arc::new(Object::new(value, 0)));
             }
-            return Ok(store.put(target.index, key, value));
+            if let Some(version) = &target.kind.definition {
+                version.to_stored(&mut value);
+            }
+            let object = store.put(target.index, key, value);
+            crds::written(server, store, target, object.name());
+            return Ok(object);
         };
         if !generated || attempt == ATTEMPTS {
             let mut refusal = Status::already_exists(&target.kind, name);

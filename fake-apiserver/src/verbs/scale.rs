@@ -13,6 +13,9 @@ use crate::status::{Result, Status};
 use crate::verbs::{dry_run, update};
 
 pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
+    if let Some(version) = &target.kind.definition {
+        return crate::crds::scale(server, request, target, version);
+    }
     let mut store = server.lock();
     let current = store.get(target.index, &target.key()).cloned();
     let current =

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::answer::Answer;
+use crate::crds;
 use crate::events;
 use crate::kinds::{Kind, Trait};
 use crate::object::{Object, metadata_mut, strings, text};
@@ -14,7 +15,7 @@ use crate::patch;
 use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
-use crate::status::{Result, Status};
+use crate::status::{Cause, Result, Status};
 use crate::store::{Store, set_revision};
 use crate::verbs::{create, decode, dry_run, settle_namespace, strategy};
 use crate::warnings;
@@ -22,10 +23,12 @@ use crate::warnings;
 pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let dry = dry_run(request.query.all("dryRun"), "UpdateOptions")?;
     let mut value = decode(server, request, &target.kind)?;
+    let unknown = crds::field_warnings(&target.kind, request)?;
     check_name(target, &value)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
     let current = store.get(target.index, &target.key()).cloned();
+    let before = current.as_ref().map(|current| current.value.clone());
     let (code, object) = match current {
         None if target.subresource.is_empty() && target.kind.has(Trait::Upserts) => {
             upserts(target, &value)?;
@@ -36,7 +39,9 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
         Some(current) => (200, write(server, &mut store, target, &current, value, dry)?),
     };
     server.announce(&store);
-    Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
+    let answer = Answer::object(code, &target.kind, &object).with_warnings(unknown);
+    let answer = answer.with_warnings(crds::warnings(&target.kind, before.as_deref(), &object.value));
+    Ok(answer.with_warnings(warnings::of(&target.kind, &object.value)))
 }
 
 /// A PUT that would create can't insist on a uid.
@@ -59,18 +64,23 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     let current = store.get(target.index, &target.key()).cloned();
     let current =
         current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
-    let value = if target.kind.is_events_view() {
-        events::to_core(&patch.apply(&target.kind, &events::to_view(&current.value))?)
+    let view = target.kind.view(&current.value);
+    let shown = view.as_ref().unwrap_or(&current.value);
+    let mut value = patch.apply(&target.kind, shown)?;
+    if target.kind.is_events_view() {
+        value = events::to_core(&value);
+        check_type(&target.kind, &current.value, &value)?;
     } else {
-        patch.apply(&target.kind, &current.value)?
-    };
-    check_type(&target.kind, &current.value, &value)?;
+        check_type(&target.kind, shown, &value)?;
+    }
+    let unknown = crds::check_patched(&target.kind, request, &value)?;
     check_name(target, &value)?;
-    let mut value = value;
     settle_namespace(target, &mut value)?;
     let object = write(server, &mut store, target, &current, value, dry)?;
     server.announce(&store);
-    Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings::of(&target.kind, &object.value)))
+    let answer = Answer::object(200, &target.kind, &object).with_warnings(unknown);
+    let answer = answer.with_warnings(crds::warnings(&target.kind, Some(&current.value), &object.value));
+    Ok(answer.with_warnings(warnings::of(&target.kind, &object.value)))
 }
 
 fn check_type(kind: &Kind, old: &Value, new: &Value) -> Result<()> {
@@ -117,18 +127,25 @@ pub(crate) fn write(
 ) -> Result<Arc<Object>> {
     check_version(target, current, &value)?;
     keep_metadata(&current.value, &mut value);
+    // What the writer saw: for a custom resource, the object in the version of the request.
+    let shown = target.kind.definition.as_ref().and_then(|version| version.shown(&current.value));
+    let old = shown.as_ref().unwrap_or(&current.value);
     if server.is_raw() {
-        strategy::keep_other_parts(target, &current.value, &mut value)?;
+        strategy::keep_other_parts(target, old, &mut value)?;
     } else {
-        admit(server, target, &current.value, &mut value)?;
+        admit(server, target, old, &mut value)?;
     }
-    strategy::count_generation(target, &current.value, &mut value);
+    strategy::count_generation(target, old, &mut value);
+    if let Some(version) = &target.kind.definition {
+        version.to_stored(&mut value);
+    }
     set_revision(&mut value, current.revision);
     if finished(target, &value) {
         let object = Arc::new(Object::new(value, current.revision));
         if !dry {
             // The watch shows what was stored last, the writer what it wrote.
             store.remove(target.index, &target.key());
+            crds::removed(server, store, target, &object);
         }
         return Ok(object);
     }
@@ -138,7 +155,9 @@ pub(crate) fn write(
     if dry {
         return Ok(Arc::new(Object::new(value, current.revision)));
     }
-    Ok(store.put(target.index, target.key(), value))
+    let object = store.put(target.index, target.key(), value);
+    crds::written(server, store, target, &target.name);
+    Ok(object)
 }
 
 /// Defaults, the split between endpoints, and validation.
@@ -177,6 +196,9 @@ fn check_version(target: &Target, current: &Object, value: &Value) -> Result<()>
         if seen != current.revision {
             return Err(Status::modified(&kind.group, &kind.plural, &target.name));
         }
+    } else if kind.has(Trait::Conditional) {
+        let cause = Cause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+        return Err(Status::invalid(&kind.group, &kind.plural, &target.name, &[cause]));
     }
     let uid = text(value, &["metadata", "uid"]);
     if !uid.is_empty() && uid != current.uid() {
