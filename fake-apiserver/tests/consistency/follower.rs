@@ -42,7 +42,11 @@ pub struct Follower {
 impl std::fmt::Debug for Follower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let version = self.version.as_deref().unwrap_or_default();
-        write!(f, "{}?{} in mode {:?} at {version} after {} lists", self.path, self.selector, self.mode, self.lists)
+        write!(
+            f,
+            "{}?{} in mode {:?} at {version} after {} lists",
+            self.path, self.selector, self.mode, self.lists
+        )
     }
 }
 
@@ -70,7 +74,16 @@ pub async fn fresh(server: &FakeApiServer, path: &str) -> (Objects, String) {
 
 impl Follower {
     pub fn new(path: &'static str, selector: &'static str, mode: Mode) -> Self {
-        Self { path, selector, mode, objects: Objects::new(), coming: None, version: None, watch: None, lists: 0 }
+        Self {
+            path,
+            selector,
+            mode,
+            objects: Objects::new(),
+            coming: None,
+            version: None,
+            watch: None,
+            lists: 0,
+        }
     }
 
     pub fn list_path(&self) -> String {
@@ -127,7 +140,7 @@ impl Follower {
                 self.version = None;
                 first = false;
             }
-            token = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+            page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
             if token.is_empty() {
                 self.objects = found;
                 self.version = Some(version);
@@ -137,16 +150,16 @@ impl Follower {
     }
 
     async fn open(&mut self, server: &FakeApiServer) {
-        let mut path = format!("{}&watch=true&allowWatchBookmarks=true", self.list_path());
-        match &self.version {
-            Some(version) => path.push_str(&format!("&resourceVersion={version}")),
-            None => {
-                self.lists += 1;
-                self.coming = Some(Objects::new());
-                path.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
-            }
-        }
-        let response = server.router().oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+        let from = if let Some(version) = &self.version {
+            format!("&resourceVersion={version}")
+        } else {
+            self.lists += 1;
+            self.coming = Some(Objects::new());
+            "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned()
+        };
+        let path = format!("{}&watch=true&allowWatchBookmarks=true{from}", self.list_path());
+        let response =
+            server.router().oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
         match response.status().as_u16() {
             200 => self.watch = Some(response.into_body()),
             410 => self.start_over(),
@@ -161,7 +174,9 @@ impl Follower {
     /// Reads what there is. Time stands still but for those who wait, so a short patience is enough.
     async fn read(&mut self) {
         while let Some(watch) = &mut self.watch {
-            let Ok(frame) = tokio::time::timeout(Duration::from_millis(1), watch.frame()).await else { return };
+            let Ok(frame) = tokio::time::timeout(Duration::from_millis(1), watch.frame()).await else {
+                return;
+            };
             let Some(Ok(frame)) = frame else {
                 // A streaming list that did not end is worth nothing.
                 (self.watch, self.coming) = (None, None);
@@ -186,7 +201,10 @@ impl Follower {
             if object["metadata"]["annotations"] == json!({"k8s.io/initial-events-end": "true"}) {
                 self.objects = self.coming.take().unwrap();
             }
-            assert!(self.version.as_ref().is_none_or(|last| number(last) <= number(&version)), "{self:?}: back to {version}");
+            assert!(
+                self.version.as_ref().is_none_or(|last| number(last) <= number(&version)),
+                "{self:?}: back to {version}"
+            );
             self.version = Some(version);
             return;
         }
@@ -202,7 +220,9 @@ impl Follower {
         let objects = self.coming.as_mut().unwrap_or(&mut self.objects);
         match type_ {
             "ADDED" => assert!(objects.insert(key(&object), object).is_none(), "{shown}, which is known"),
-            "MODIFIED" => assert!(objects.insert(key(&object), object).is_some(), "{shown}, which is not known"),
+            "MODIFIED" => {
+                assert!(objects.insert(key(&object), object).is_some(), "{shown}, which is not known");
+            }
             _ => assert!(objects.remove(&key(&object)).is_some(), "{shown}, which is not known"),
         }
     }

@@ -85,9 +85,16 @@ pub fn step() -> impl Strategy<Value = Step> {
     ];
     let namespace = prop_oneof![Just("default"), Just("kube-system")];
     let app = prop_oneof![Just("x"), Just("y")];
-    (kind, namespace, 0..4, action, app, any::<bool>()).prop_map(|(kind, namespace, name, action, app, again)| {
-        Step { kind, namespace, name: format!("o{name}"), action, app, again }
-    })
+    (kind, namespace, 0..4, action, app, any::<bool>()).prop_map(
+        |(kind, namespace, name, action, app, again)| Step {
+            kind,
+            namespace,
+            name: format!("o{name}"),
+            action,
+            app,
+            again,
+        },
+    )
 }
 
 impl Step {
@@ -101,9 +108,12 @@ impl Step {
             Action::Annotate => ("PATCH", object, merge(json!({"annotations": {"a": self.app}}))),
             Action::Delete => ("DELETE", object, Value::Null),
             Action::Finish => ("PATCH", object, merge(json!({"finalizers": null}))),
-            Action::DeleteAll => ("DELETE", format!("{collection}?labelSelector=app%3D{}", self.app), Value::Null),
+            Action::DeleteAll => {
+                ("DELETE", format!("{collection}?labelSelector=app%3D{}", self.app), Value::Null)
+            }
             Action::Bind => {
-                let target = json!({"target": {"kind": "Node", "name": if self.app == "x" { "n1" } else { "n2" }}});
+                let target =
+                    json!({"target": {"kind": "Node", "name": if self.app == "x" { "n1" } else { "n2" }}});
                 ("POST", format!("{}/{}/binding", Kind::Pod.collection(self.namespace), self.name), target)
             }
         };
@@ -133,7 +143,12 @@ fn rule() -> impl Strategy<Value = Rule> {
     let refusal = prop::sample::select(vec![409_u16, 410, 429, 500, 503, 504]);
     let fault = prop_oneof![
         refusal.prop_map(|code| Rule {
-            answer: Some(Refusal { code, reason: String::new(), message: String::new(), retry_after_seconds: Some(1) }),
+            answer: Some(Refusal {
+                code,
+                reason: String::new(),
+                message: String::new(),
+                retry_after_seconds: Some(1)
+            }),
             ..Rule::default()
         }),
         Just(Rule { lose: Some(Lose::Request), ..Rule::default() }),
@@ -154,8 +169,10 @@ fn rule() -> impl Strategy<Value = Rule> {
 pub fn faults() -> impl Strategy<Value = Faults> {
     let hold = prop::sample::subsequence(vec!["ConfigMap", "Pod"], 0..=1);
     let history = prop::option::weighted(0.3, 1_usize..4);
-    (any::<u64>(), prop::collection::vec(rule(), 0..5), hold, history).prop_map(|(seed, rules, hold, history)| {
-        let hold = hold.into_iter().map(str::to_owned).collect();
-        Faults { seed, clock_skew_seconds: 0, history, hold, rules }
-    })
+    (any::<u64>(), prop::collection::vec(rule(), 0..5), hold, history).prop_map(
+        |(seed, rules, hold, history)| {
+            let hold = hold.into_iter().map(str::to_owned).collect();
+            Faults { seed, clock_skew_seconds: 0, history, hold, rules }
+        },
+    )
 }
