@@ -38,6 +38,7 @@ pub(crate) async fn respond(server: Arc<Server>, request: axum::extract::Request
     let request = Request::new(method, path_and_query, text(header::CONTENT_TYPE), Bytes::new());
     let mut request = request.accepting(text(header::ACCEPT)).by(text(header::USER_AGENT));
     text(header::IF_NONE_MATCH).clone_into(&mut request.none_match);
+    text(header::USER_AGENT).clone_into(&mut request.user_agent);
     let certified = parts.extensions.get::<Arc<User>>();
     match auth::authenticate(&server, text(header::AUTHORIZATION), certified) {
         Ok(user) => request.user = user,
@@ -65,13 +66,13 @@ fn lost() -> Response<Body> {
 struct Broken;
 
 impl http_body::Body for Broken {
-    type Data = bytes::Bytes;
+    type Data = Bytes;
     type Error = std::io::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<bytes::Bytes>, std::io::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
         Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())))
     }
 }
