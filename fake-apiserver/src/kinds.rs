@@ -1,11 +1,17 @@
 //! Decides which kinds exist: one row a kind, and the whole server, discovery included, follows from the
 //! rows. Never holds an object. Answers to the REST storage registrations under `kubernetes/pkg/registry`.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::Arc;
+mod index;
 
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::crds::Custom;
+use crate::events;
 use crate::table::custom::CustomColumn;
+
+pub(crate) use index::Kinds;
 
 type Text = Cow<'static, str>;
 
@@ -25,8 +31,11 @@ pub(crate) struct Kind {
     traits: &'static [Trait],
     /// What tables of a custom kind show beside the name.
     pub(crate) columns: Vec<CustomColumn>,
-    /// Registered at run time: stored as it is, listed with `apiVersion` and `kind` on each item.
+    /// Registered at run time: listed with `apiVersion` and `kind` on each item, and stored as it is unless it has a
+    /// definition.
     pub(crate) custom: bool,
+    /// What its objects have to be like, for kinds that come from a `CustomResourceDefinition`.
+    pub(crate) definition: Option<Custom>,
 }
 
 /// What sets a kind apart from the usual.
@@ -46,9 +55,13 @@ pub(crate) enum Trait {
     NoDeleteCollection,
     /// Belongs to the category `all`.
     All,
+    /// A PUT has to say which version it replaces.
+    Conditional,
 }
 
-use Trait::{All, Generation, Graceful, NoDeleteCollection, OrphansByDefault, ReturnsDeleted, Upserts};
+use Trait::{
+    All, Conditional, Generation, Graceful, NoDeleteCollection, OrphansByDefault, ReturnsDeleted, Upserts,
+};
 
 const STATUS: &[&str] = &["status"];
 const STATUS_SCALE: &[&str] = &["scale", "status"];
@@ -122,7 +135,7 @@ const ROWS: &[Row] = &[
     (CORE, "Endpoints", "endpoints", NAMESPACED, &["ep"], &[], &[], &[Upserts]),
     (CORE, "ConfigMap", "configmaps", NAMESPACED, &["cm"], &[], &[], &[]),
     (CORE, "Secret", "secrets", NAMESPACED, &[], &[], &["type"], &[]),
-    (CORE, "ServiceAccount", "serviceaccounts", NAMESPACED, &["sa"], &[], &[], &[ReturnsDeleted]),
+    (CORE, "ServiceAccount", "serviceaccounts", NAMESPACED, &["sa"], &["token"], &[], &[ReturnsDeleted]),
     (CORE, "ResourceQuota", "resourcequotas", NAMESPACED, &["quota"], STATUS, &[], &[ReturnsDeleted]),
     (CORE, "LimitRange", "limitranges", NAMESPACED, &["limits"], &[], &[], &[Upserts]),
     (CORE, "ReplicationController", "replicationcontrollers", NAMESPACED, &["rc"], STATUS_SCALE, &["status.replicas"], &[Generation, OrphansByDefault, All]),
@@ -143,6 +156,7 @@ const ROWS: &[Row] = &[
     ("events.k8s.io", "Event", "events", NAMESPACED, &["ev"], &[], REGARDING_FIELDS, &[Upserts]),
     ("policy", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, &["pdb"], STATUS, &[], &[Generation]),
     ("scheduling.k8s.io", "PriorityClass", "priorityclasses", CLUSTER, &["pc"], &[], &[], &[Generation]),
+    ("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", CLUSTER, &["crd", "crds"], STATUS, &[], &[Generation, Conditional]),
     (RBAC, "ClusterRole", "clusterroles", CLUSTER, &[], &[], &[], &[]),
     (RBAC, "ClusterRoleBinding", "clusterrolebindings", CLUSTER, &[], &[], &[], &[]),
     (RBAC, "Role", "roles", NAMESPACED, &[], &[], &[], &[]),
@@ -171,13 +185,77 @@ impl Kind {
         self.subresources.contains(&name)
     }
 
-    /// The kind in lower case, under which `kubectl get persistentvolume` finds it.
+    /// One served version of a definition.
+    pub(crate) fn custom(
+        group: String,
+        version: String,
+        kind: String,
+        plural: String,
+        namespaced: bool,
+        definition: Custom,
+    ) -> Self {
+        Self {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+            plural: plural.into(),
+            namespaced,
+            short_names: &[],
+            subresources: definition.subresources(),
+            fields: &[],
+            traits: &[Generation, Conditional],
+            columns: definition.columns.clone(),
+            custom: true,
+            definition: Some(definition),
+        }
+    }
+
+    /// The name of one, under which `kubectl get persistentvolume` finds it: most often the kind in lower case.
     pub(crate) fn singular(&self) -> String {
-        self.kind.to_lowercase()
+        match &self.definition {
+            Some(definition) => definition.singular.clone(),
+            None => self.kind.to_lowercase(),
+        }
+    }
+
+    /// The kind of a list.
+    pub(crate) fn list_kind(&self) -> String {
+        match &self.definition {
+            Some(definition) => definition.list_kind.clone(),
+            None => format!("{}List", self.kind),
+        }
+    }
+
+    pub(crate) fn short_names(&self) -> Vec<&str> {
+        match &self.definition {
+            Some(definition) => definition.short_names.iter().map(String::as_str).collect(),
+            None => self.short_names.to_vec(),
+        }
+    }
+
+    /// The groups of kinds that `kubectl get` knows by one name.
+    pub(crate) fn categories(&self) -> Vec<&str> {
+        match &self.definition {
+            Some(definition) => definition.categories.iter().map(String::as_str).collect(),
+            None if self.has(All) => vec!["all"],
+            None if crate::crds::is_definition(self) => vec!["api-extensions"],
+            None => Vec::new(),
+        }
+    }
+
+    /// How a stored object is shown as one of this kind; nothing when it is shown as it is stored.
+    pub(crate) fn view(&self, stored: &Value) -> Option<Value> {
+        if self.is_events_view() {
+            return Some(events::to_view(stored));
+        }
+        self.definition.as_ref()?.shown(stored)
     }
 
     /// The verbs in discovery, in the order in which the real server gives them.
     pub(crate) fn verbs(&self) -> Vec<&'static str> {
+        if self.definition.is_some() {
+            return vec!["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+        }
         let mut verbs =
             vec!["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
         if self.has(NoDeleteCollection) {
@@ -200,96 +278,6 @@ impl Kind {
     }
 }
 
-/// All kinds that are served, with an index for each way of asking.
-#[derive(Clone, Debug)]
-pub(crate) struct Kinds {
-    all: Vec<Arc<Kind>>,
-    by_plural: HashMap<String, Vec<usize>>,
-}
-
-impl Kinds {
-    pub(crate) fn served() -> Self {
-        let mut kinds = Self { all: Vec::new(), by_plural: HashMap::new() };
-        for (group, kind, plural, namespaced, short_names, subresources, fields, traits) in
-            ROWS.iter().copied()
-        {
-            kinds.add(Kind {
-                group: group.into(),
-                version: "v1".into(),
-                kind: kind.into(),
-                plural: plural.into(),
-                namespaced,
-                short_names,
-                subresources,
-                fields,
-                traits,
-                columns: Vec::new(),
-                custom: false,
-            });
-        }
-        kinds
-    }
-
-    /// Serves one more kind; one that is already served stays as it is.
-    pub(crate) fn register(&mut self, api_version: &str, kind: &str, namespaced: bool) -> usize {
-        let (group, version) = split_api_version(api_version);
-        if let Some(index) = self.by_kind(group, version, kind) {
-            return index;
-        }
-        self.add(Kind {
-            group: group.to_owned().into(),
-            version: version.to_owned().into(),
-            kind: kind.to_owned().into(),
-            plural: plural_of(kind).into(),
-            namespaced,
-            short_names: &[],
-            subresources: STATUS,
-            fields: &[],
-            traits: &[Generation],
-            columns: Vec::new(),
-            custom: true,
-        })
-    }
-
-    fn add(&mut self, kind: Kind) -> usize {
-        let index = self.all.len();
-        self.by_plural.entry(kind.plural.to_string()).or_default().push(index);
-        self.all.push(Arc::new(kind));
-        index
-    }
-
-    pub(crate) fn all(&self) -> &[Arc<Kind>] {
-        &self.all
-    }
-
-    pub(crate) fn get(&self, index: usize) -> &Arc<Kind> {
-        &self.all[index]
-    }
-
-    /// The kind that a URL names.
-    pub(crate) fn by_plural(&self, group: &str, version: &str, plural: &str) -> Option<usize> {
-        let candidates = self.by_plural.get(plural)?;
-        candidates.iter().copied().find(|index| {
-            let kind = &self.all[*index];
-            kind.group == group && kind.version == version
-        })
-    }
-
-    /// The kind that an object names.
-    pub(crate) fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<usize> {
-        self.all.iter().position(|one| one.kind == kind && one.group == group && one.version == version)
-    }
-
-    /// The first kind of that name in any group: what a test means by "Pod".
-    pub(crate) fn named(&self, kind: &str) -> Option<usize> {
-        self.all.iter().position(|one| one.kind == kind)
-    }
-
-    pub(crate) fn has_version(&self, group: &str, version: &str) -> bool {
-        self.all.iter().any(|kind| kind.group == group && kind.version == version)
-    }
-}
-
 /// `("storage.k8s.io", "v1")` of `storage.k8s.io/v1`, and `("", "v1")` of `v1`.
 pub(crate) fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
@@ -303,28 +291,5 @@ fn plural_of(kind: &str) -> String {
         Some(b'y') => format!("{}ies", &lower[..lower.len() - 1]),
         _ if lower.ends_with("ch") || lower.ends_with("sh") => format!("{lower}es"),
         _ => format!("{lower}s"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_row_is_found_by_its_url_and_its_kind() {
-        let kinds = Kinds::served();
-        for (index, kind) in kinds.all().iter().enumerate() {
-            assert_eq!(kinds.by_plural(&kind.group, &kind.version, &kind.plural), Some(index));
-            assert_eq!(kinds.by_kind(&kind.group, &kind.version, &kind.kind), Some(index));
-        }
-    }
-
-    #[test]
-    fn registering_twice_changes_nothing() {
-        let mut kinds = Kinds::served();
-        let first = kinds.register("example.com/v1", "Policy", true);
-        assert_eq!(kinds.register("example.com/v1", "Policy", true), first);
-        assert_eq!(kinds.by_plural("example.com", "v1", "policies"), Some(first));
-        assert_eq!(kinds.register("v1", "Pod", true), kinds.named("Pod").unwrap());
     }
 }

@@ -1,9 +1,12 @@
 //! Decides what a request says: path, query, content type and body, percent-decoded but not judged. Never
 //! knows which kinds exist. Answers to `k8s.io/apiserver/pkg/endpoints/request`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::auth::User;
 use crate::status::{Result, Status};
 
 /// One request, however it arrived.
@@ -17,6 +20,9 @@ pub(crate) struct Request {
     pub(crate) accept: String,
     /// The program that asks, as it names itself.
     pub(crate) agent: String,
+    /// The hash of the document that the client has.
+    pub(crate) none_match: String,
+    pub(crate) user: Arc<User>,
     pub(crate) body: Bytes,
 }
 
@@ -32,6 +38,8 @@ impl Request {
             content_type,
             accept: String::new(),
             agent: String::new(),
+            none_match: String::new(),
+            user: User::trusted(),
             body,
         }
     }

@@ -229,6 +229,44 @@ impl Cause {
         Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {}", value.into()))
     }
 
+    /// A reference to something that is not there.
+    pub(crate) fn not_found(field: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(field, "FieldValueNotFound", format!("Not found: {}", value.into()))
+    }
+
+    /// The value is of another type than its schema wants.
+    pub(crate) fn type_invalid(field: impl Into<String>, value: impl Into<Value>, why: &str) -> Self {
+        Self::new(field, "FieldValueTypeInvalid", format!("Invalid value: {}: {why}", value.into()))
+    }
+
+    /// A value that is too large to be shown is wrong.
+    pub(crate) fn invalid_whole(field: impl Into<String>, why: &str) -> Self {
+        Self::new(field, "FieldValueInvalid", format!("Invalid value: {why}"))
+    }
+
+    pub(crate) fn too_many(field: impl Into<String>, count: usize, most: i64) -> Self {
+        let why = format!("Too many: {count}: must have at most {most} items");
+        Self::new(field, "FieldValueTooMany", why)
+    }
+
+    /// Whether rules over several fields can't be asked after this.
+    pub(crate) fn blocks_rules(&self) -> bool {
+        const BLOCKING: &[&str] = &[
+            "FieldValueNotSupported",
+            "FieldValueRequired",
+            "FieldValueTooLong",
+            "FieldValueTooMany",
+            "FieldValueTypeInvalid",
+        ];
+        BLOCKING.contains(&self.reason)
+    }
+
+    /// The same, below another field.
+    pub(crate) fn within(self, field: &str) -> Self {
+        let field = if self.field == "<nil>" { field.to_owned() } else { format!("{field}.{}", self.field) };
+        Self::new(field, self.reason, self.message)
+    }
+
     /// Adds why to a cause that says only what.
     pub(crate) fn explain(&mut self, why: &str) {
         for text in [&mut self.message, &mut self.sentence] {

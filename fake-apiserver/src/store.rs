@@ -3,6 +3,7 @@
 //! map with the later events undone. Never parses a request and never judges an object. Answers to etcd and
 //! `k8s.io/apiserver/pkg/storage/etcd3`.
 
+mod definitions;
 pub(crate) mod replay;
 pub(crate) mod unwritten;
 
@@ -113,7 +114,7 @@ impl Store {
 
     fn add_tables(&mut self) {
         let forgotten = self.revision.min(START);
-        while self.tables.len() < self.kinds.all().len() {
+        while self.tables.len() < self.kinds.count() {
             self.tables.push(Table { forgotten, ..Table::default() });
         }
     }
@@ -128,10 +129,14 @@ impl Store {
         index
     }
 
-    /// The table in which a kind's objects are: the two event APIs share one.
+    /// The table in which a kind's objects are: the two event APIs share one, and so do the versions of a definition.
     fn table_of(&self, kind: usize) -> usize {
         let kind_row = self.kinds.get(kind);
-        if kind_row.is_events_view() { self.kinds.by_kind("", "v1", "Event").unwrap_or(kind) } else { kind }
+        if kind_row.is_events_view() {
+            self.kinds.by_kind("", "v1", "Event").unwrap_or(kind)
+        } else {
+            self.kinds.table(kind)
+        }
     }
 
     fn table(&self, kind: usize) -> &Table {

@@ -14,6 +14,7 @@ pub(crate) mod options;
 pub(crate) mod read;
 pub(crate) mod scale;
 pub(crate) mod strategy;
+pub(crate) mod token;
 pub(crate) mod update;
 
 use serde_json::Value;
@@ -80,9 +81,11 @@ fn typed(server: &Server, kind: &Kind, mut value: Value) -> Result<Value> {
 pub(crate) fn settle_namespace(target: &Target, value: &mut Value) -> Result<()> {
     let given = text(value, &["metadata", "namespace"]);
     if !target.kind.namespaced {
-        if given.is_empty() {
-            return Ok(());
+        // One that is named anyway is forgotten.
+        if !given.is_empty() {
+            metadata_mut(value).remove("namespace");
         }
+        return Ok(());
     } else if given == target.namespace {
         return Ok(());
     } else if given.is_empty() {

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::events;
 use crate::history::{Event, Shown, event_line, write_event};
 use crate::kinds::Kind;
 use crate::object::{Object, as_map_mut};
@@ -123,14 +122,9 @@ impl WatchBody {
         let mut frame = Vec::new();
         while frame.len() < FRAME {
             let Some(object) = self.initial.next() else { break };
-            if self.kind.is_events_view() {
-                write_event(
-                    &mut frame,
-                    "ADDED",
-                    Object::new(events::to_view(&object.value), object.revision).bytes(),
-                );
-            } else {
-                write_event(&mut frame, "ADDED", object.bytes());
+            match self.kind.view(&object.value) {
+                Some(view) => write_event(&mut frame, "ADDED", Object::new(view, object.revision).bytes()),
+                None => write_event(&mut frame, "ADDED", object.bytes()),
             }
         }
         if self.initial.len() > 0 {
@@ -173,12 +167,12 @@ impl WatchBody {
 
     fn line(&self, shown: Shown, event: &Event) -> Bytes {
         let line = event.line(shown);
-        if !self.kind.is_events_view() {
+        if !self.kind.is_events_view() && self.kind.definition.is_none() {
             return line;
         }
-        let line: Value = serde_json::from_slice(&line).unwrap_or_default();
-        let object = Object::new(events::to_view(&line["object"]), event.revision);
-        event_line(shown.name(), object.bytes())
+        let parsed: Value = serde_json::from_slice(&line).unwrap_or_default();
+        let Some(view) = self.kind.view(&parsed["object"]) else { return line };
+        event_line(shown.name(), Object::new(view, event.revision).bytes())
     }
 
     fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {

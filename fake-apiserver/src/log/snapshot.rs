@@ -53,12 +53,12 @@ fn write_to(image: &Image, path: &Path) -> Result<u64, OpenError> {
         written.map_err(OpenError::io(path))
     };
     Record::Revision { revision: image.revision, quiet: image.quiet }.encode(&mut records);
-    for kind in image.kinds.all().iter().filter(|kind| kind.custom) {
+    for kind in image.kinds.all().iter().filter(|kind| kind.custom && kind.definition.is_none()) {
         let (api_version, kind, namespaced) = (&*kind.api_version(), &*kind.kind, kind.namespaced);
         Record::Register { api_version, kind, namespaced }.encode(&mut records);
     }
     for (index, table) in image.tables.iter().enumerate() {
-        let kind = image.kinds.get(index).id();
+        let kind = image.kinds.keeper(index).id();
         for (key, object) in table {
             Record::put(&kind, key, object).encode(&mut records);
             objects += 1;

@@ -98,7 +98,12 @@ fn stored_field(kind: &Kind, field: &str) -> Result<String> {
             None => field.to_owned(),
         });
     }
-    Err(Status::bad_request(if kind.fields.is_empty() {
+    if kind.definition.as_ref().is_some_and(|version| version.selectable.iter().any(|one| one == field)) {
+        return Ok(field.to_owned());
+    }
+    Err(Status::bad_request(if kind.definition.is_some() {
+        format!("field label not supported: {field}")
+    } else if kind.fields.is_empty() {
         format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
     } else {
         format!("field label not supported: {field}")

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use crate::crds;
 use crate::history::Event;
 use crate::kinds::split_api_version;
 use crate::log::Record;
@@ -28,7 +29,11 @@ impl Store {
                 let index = self.kind_of(kind)?;
                 let value: Value = serde_json::from_slice(object)
                     .map_err(|error| format!("the object {key} of {kind} is no JSON: {error}"))?;
-                self.restore(index, key.into(), Arc::new(Object::new(value, revision)), from);
+                let object = Arc::new(Object::new(value, revision));
+                self.restore(index, key.into(), object.clone(), from);
+                if crds::is_definition(self.kinds.get(index)) {
+                    crds::serve(self, &object.value);
+                }
             }
             Record::Remove { revision, kind, key } => {
                 let index = self.kind_of(kind)?;
@@ -38,6 +43,9 @@ impl Store {
                 let mut value = Value::clone(&previous.value);
                 super::set_revision(&mut value, revision);
                 self.unmake(index, key, Arc::new(Object::new(value, revision)));
+                if crds::is_definition(self.kinds.get(index)) {
+                    self.serve(key, Vec::new());
+                }
             }
             Record::Forget { kind, key } => {
                 let index = self.kind_of(kind)?;
@@ -66,7 +74,7 @@ impl Store {
     fn kind_of(&self, id: &str) -> Result<usize, String> {
         let (api_version, kind) = id.rsplit_once('/').unwrap_or_default();
         let (group, version) = split_api_version(api_version);
-        self.kinds.by_kind(group, version, kind).ok_or_else(|| format!("the kind {id} is not served"))
+        self.kinds.known(group, version, kind).ok_or_else(|| format!("the kind {id} is not served"))
     }
 
     fn restore(&mut self, kind: usize, key: Key, object: Arc<Object>, from: From) {

@@ -21,7 +21,6 @@ pub(crate) struct CustomColumn {
 
 impl CustomColumn {
     /// The column as a definition's version writes it.
-    #[expect(dead_code, reason = "definitions are read elsewhere")]
     pub(crate) fn read(column: &Value) -> Self {
         let text = |name: &str| string_at(column, &[name]).to_owned();
         Self {

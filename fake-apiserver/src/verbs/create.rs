@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::admission;
 use crate::answer::Answer;
+use crate::crds;
 use crate::object::{Object, at, key_of, metadata_mut, text};
 use crate::request::Request;
 use crate::routes::Target;
@@ -29,7 +30,8 @@ pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Res
     let fields = Fields::By { manager: &options.manager, subresource: "" };
     let object = insert(server, &mut store, target, value, fields, options.dry)?;
     server.announce(&store);
-    let warnings = warned.into_iter().chain(warnings::of(&target.kind, &object.value));
+    let warnings = warned.into_iter().chain(crds::warnings(&target.kind, None, &object.value));
+    let warnings = warnings.chain(warnings::of(&target.kind, &object.value));
     Ok(Answer::object(201, &target.kind, &object).with_warnings(warnings))
 }
 
@@ -62,6 +64,7 @@ pub(crate) fn insert(
             fields::store(&mut value, managers);
         }
         admission::on_create(server, store, target, &mut value)?;
+        crds::forbids_create(store, target, text(&value, &["metadata", "name"]))?;
         strategy::prepare_create(server, &target.kind, &mut value);
         let causes = crate::validate::create(&target.kind, &value);
         if !causes.is_empty() {
@@ -120,7 +123,12 @@ fn put_new(
             if dry {
                 return Ok(Arc::new(Object::new(value, 0)));
             }
-            return Ok(store.put(target.index, key, value));
+            if let Some(version) = &target.kind.definition {
+                version.to_stored(&mut value);
+            }
+            let object = store.put(target.index, key, value);
+            crds::written(server, store, target, object.name());
+            return Ok(object);
         };
         if !generated || attempt == ATTEMPTS {
             let mut refusal = Status::already_exists(&target.kind, name);

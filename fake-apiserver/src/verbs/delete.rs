@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
+use crate::crds;
 use crate::kinds::Trait;
 use crate::object::{Object, at, metadata_mut, strings, text};
 use crate::request::Request;
@@ -168,6 +169,9 @@ fn remove(server: &Server, store: &mut Store, target: &Target, options: &DeleteO
         current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
     check_preconditions(target, &current, options)?;
     crate::admission::on_delete(target)?;
+    if let Some(marked) = crds::on_delete(server, store, target, &current, options.dry) {
+        return Ok(Outcome::Terminating(marked));
+    }
     let grace = grace_period(target, &current.value, options);
     let finalizers = options.finalizers(
         strings(&current.value, &["metadata", "finalizers"]),
@@ -204,7 +208,9 @@ fn remove(server: &Server, store: &mut Store, target: &Target, options: &DeleteO
         store.remove(target.index, &key);
         return Ok(Outcome::Gone(marked));
     }
-    Ok(Outcome::Gone(store.remove(target.index, &key).unwrap_or(current)))
+    let gone = store.remove(target.index, &key).unwrap_or(current);
+    crds::removed(server, store, target, &gone);
+    Ok(Outcome::Gone(gone))
 }
 
 fn still_graceful(value: &Value) -> bool {

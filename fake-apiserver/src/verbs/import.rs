@@ -20,7 +20,7 @@ pub(crate) fn kind_named(store: &Store, kind: &str) -> Option<usize> {
         let (group, version) = split_api_version(api_version);
         return store.kinds.by_kind(group, version, kind);
     }
-    store.kinds.named(kind).or_else(|| store.kinds.all().iter().position(|one| one.plural == kind))
+    store.kinds.named(kind).or_else(|| store.kinds.with_plural(kind))
 }
 
 /// Makes a namespace that nobody asked for.
@@ -154,7 +154,12 @@ pub(crate) fn hide(server: &Server, mut value: Value) -> Result<Arc<Value>> {
 }
 
 fn put(server: &Server, store: &mut Store, target: &Target, value: Value) -> Arc<Value> {
+    let mut value = value;
+    if let Some(version) = &target.kind.definition {
+        version.to_stored(&mut value);
+    }
     let object: Arc<Object> = store.put(target.index, target.key(), value);
+    crate::crds::written(server, store, target, &target.name);
     server.announce(store);
     object.value.clone()
 }

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::answer::Answer;
 use crate::continuation::Continuation;
-use crate::events;
 use crate::object::Object;
 use crate::request::Request;
 use crate::routes::Target;
@@ -216,10 +215,11 @@ impl<'a> Page<'a> {
         }
         self.count += 1;
         self.last = Some(key.into());
-        if self.target.kind.custom {
+        let kind = &self.target.kind;
+        let view = kind.view(&object.value).map(|view| Object::new(view, object.revision));
+        let object = view.as_ref().unwrap_or(object);
+        if kind.custom {
             self.items.extend_from_slice(object.bytes());
-        } else if self.target.kind.is_events_view() {
-            Object::new(events::to_view(&object.value), object.revision).write_item(&mut self.items);
         } else {
             object.write_item(&mut self.items);
         }
@@ -238,8 +238,8 @@ impl<'a> Page<'a> {
             }
         }
         let head = format!(
-            "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
-            kind.kind,
+            "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
+            kind.list_kind(),
             kind.api_version()
         );
         let mut list = Vec::with_capacity(head.len() + self.items.len() + 2);

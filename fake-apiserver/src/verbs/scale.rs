@@ -15,6 +15,9 @@ use crate::verbs::options::WriteOptions;
 use crate::verbs::update;
 
 pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
+    if let Some(version) = &target.kind.definition {
+        return crate::crds::scale(server, request, target, version);
+    }
     let mut store = server.lock();
     let current = store.get(target.index, &target.key()).cloned();
     let current =

@@ -5,11 +5,13 @@
 
 use serde_json::{Map, Value};
 
+use crate::crds;
 use crate::defaults;
 use crate::kinds::{Kind, Trait};
 use crate::object::{as_map_mut, at, metadata_mut, text};
 use crate::routes::Target;
 use crate::server::Server;
+use crate::shapes;
 use crate::status::{Result, Status};
 
 /// Times that are shown even when there is none.
@@ -20,13 +22,16 @@ const METADATA_OF_STATUS: &[&str] = &["labels", "annotations", "finalizers", "ow
 
 /// What happens to every object that comes in: empty fields go and missing ones get their default.
 pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> Result<()> {
-    if kind.custom {
+    if crds::prepare(kind, value).map_err(|why| unreadable(kind, &why))? || kind.custom {
         prune_metadata(value);
         return Ok(());
     }
     prune(value, kind);
     prune_metadata(value);
-    defaults::apply(kind, value).map_err(|why| unreadable(kind, why))
+    shapes::reduce(kind, value);
+    defaults::apply(kind, value).map_err(|why| unreadable(kind, why))?;
+    shapes::complete(kind, value);
+    Ok(())
 }
 
 fn unreadable(kind: &Kind, why: &str) -> Box<Status> {
@@ -87,11 +92,16 @@ pub(crate) fn prepare_create(server: &Server, kind: &Kind, value: &mut Value) {
     if kind.has(Trait::Generation) {
         metadata_mut(value).insert("generation".into(), 1.into());
     }
+    if kind.definition.is_some() || crds::is_definition(kind) {
+        crds::reset_status(kind, value);
+        return;
+    }
     if kind.custom {
         as_map_mut(value).remove("status");
         return;
     }
     defaults::reset_status(kind, value, &server.timestamp());
+    shapes::complete(kind, value);
 }
 
 /// Restores the parts that the endpoint does not write.
@@ -127,6 +137,7 @@ fn keep_all_but_status(kind: &Kind, old: &Value, value: &mut Value) {
     // The one kind here whose status endpoint takes nothing else at all.
     let taken: &[&str] = match &*kind.kind {
         "VolumeAttachment" => &[],
+        _ if kind.definition.is_some() => &[],
         "Deployment" => &["annotations", "finalizers", "ownerReferences"],
         _ => METADATA_OF_STATUS,
     };
@@ -149,7 +160,10 @@ fn restore_others(old: &Value, value: &mut Value, but: &[&str]) {
 
 /// Completes a status that was written alone.
 pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<()> {
-    defaults::apply_status(kind, value).map_err(|why| unreadable(kind, why))
+    shapes::reduce(kind, value);
+    defaults::apply_status(kind, value).map_err(|why| unreadable(kind, why))?;
+    shapes::complete(kind, value);
+    Ok(())
 }
 
 fn restore(old: &Value, value: &mut Value, field: &str) {
@@ -165,6 +179,7 @@ fn restore(old: &Value, value: &mut Value, field: &str) {
 
 /// What a kind's update does besides; a place for the kinds that stamp times.
 pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, value: &mut Value) {
+    crds::prepare_update(target, value);
     if target.kind.kind == "PersistentVolume" && target.subresource == "status" {
         let (before, after) = (text(old, &["status", "phase"]), text(value, &["status", "phase"]));
         if before != after
@@ -185,7 +200,8 @@ pub(crate) fn count_generation(target: &Target, old: &Value, value: &mut Value) 
         return;
     }
     let changed = if kind.custom {
-        main_part(old) != main_part(value)
+        let with_status = kind.definition.as_ref().is_some_and(|version| !version.status);
+        main_part(old, with_status) != main_part(value, with_status)
     } else {
         counted(kind, old) != counted(kind, value)
     };
@@ -202,8 +218,8 @@ fn counted<'a>(kind: &Kind, value: &'a Value) -> (Option<&'a Value>, Option<&'a 
     (value.get("spec"), annotations)
 }
 
-/// Everything but metadata and status.
-fn main_part(value: &Value) -> Vec<(&String, &Value)> {
+/// Everything but metadata, and but the status where that is written alone.
+fn main_part(value: &Value, with_status: bool) -> Vec<(&String, &Value)> {
     let fields = value.as_object().into_iter().flatten();
-    fields.filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status")).collect()
+    fields.filter(|(name, _)| *name != "metadata" && (with_status || *name != "status")).collect()
 }

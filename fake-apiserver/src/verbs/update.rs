@@ -7,14 +7,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::answer::Answer;
-use crate::events;
+use crate::crds;
 use crate::kinds::{Kind, Trait};
 use crate::object::{Object, metadata_mut, strings, text};
 use crate::patch;
 use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
-use crate::status::{Result, Status};
+use crate::status::{Cause, Result, Status};
 use crate::store::{Store, set_revision};
 use crate::verbs::fields::{self, Fields};
 use crate::verbs::options::WriteOptions;
@@ -29,6 +29,7 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
     let mut store = server.lock();
     let current = store.get(target.index, &target.key()).cloned();
     let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
+    let before = current.as_ref().map(|current| current.value.clone());
     let (code, object) = match current {
         None if target.subresource.is_empty() && target.kind.has(Trait::Upserts) => {
             upserts(target, &value)?;
@@ -39,7 +40,8 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
         Some(current) => (200, write(server, &mut store, target, &current, value, fields, options.dry)?),
     };
     server.announce(&store);
-    let warnings = warned.into_iter().chain(warnings::of(&target.kind, &object.value));
+    let warnings = warned.into_iter().chain(crds::warnings(&target.kind, before.as_deref(), &object.value));
+    let warnings = warnings.chain(warnings::of(&target.kind, &object.value));
     Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings))
 }
 
@@ -63,19 +65,18 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     let current = store.get(target.index, &target.key()).cloned();
     let current =
         current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
-    let value = if target.kind.is_events_view() {
-        patch.apply(&target.kind, &events::to_view(&current.value))?
-    } else {
-        patch.apply(&target.kind, &current.value)?
-    };
+    let view = target.kind.view(&current.value);
+    let value = patch.apply(&target.kind, view.as_ref().unwrap_or(&current.value))?;
     check_type(&target.kind, &value)?;
-    let (mut value, warned) = body::patched(server, &target.kind, value, &request.body, &options)?;
+    let (mut value, warned) = body::patched(server, request, &target.kind, value, &options)?;
     check_name(target, &value)?;
     settle_namespace(target, &mut value)?;
     let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
     let object = write(server, &mut store, target, &current, value, fields, options.dry)?;
     server.announce(&store);
-    let warnings = warned.into_iter().chain(warnings::of(&target.kind, &object.value));
+    let warnings = warned.into_iter();
+    let warnings = warnings.chain(crds::warnings(&target.kind, Some(&current.value), &object.value));
+    let warnings = warnings.chain(warnings::of(&target.kind, &object.value));
     Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings))
 }
 
@@ -124,18 +125,25 @@ pub(crate) fn write(
     check_version(target, current, &value)?;
     let brought = metadata_mut(&mut value).remove("managedFields");
     keep_metadata(&current.value, &mut value);
+    // What the writer saw: for a custom resource, the object in the version of the request.
+    let shown = target.kind.definition.as_ref().and_then(|version| version.shown(&current.value));
+    let old = shown.as_ref().unwrap_or(&current.value);
     if server.is_raw() {
-        strategy::keep_other_parts(target, &current.value, &mut value)?;
+        strategy::keep_other_parts(target, old, &mut value)?;
     } else {
-        admit(server, target, &current.value, &mut value, fields, brought)?;
+        admit(server, target, old, &mut value, fields, brought)?;
     }
-    strategy::count_generation(target, &current.value, &mut value);
+    strategy::count_generation(target, old, &mut value);
+    if let Some(version) = &target.kind.definition {
+        version.to_stored(&mut value);
+    }
     set_revision(&mut value, current.revision);
     if finished(target, &value) {
         let object = Arc::new(Object::new(value, current.revision));
         if !dry {
             // The watch shows what was stored last, the writer what it wrote.
             store.remove(target.index, &target.key());
+            crds::removed(server, store, target, &object);
         }
         return Ok(object);
     }
@@ -146,7 +154,9 @@ pub(crate) fn write(
     if dry {
         return Ok(Arc::new(Object::new(value, current.revision)));
     }
-    Ok(store.put(target.index, target.key(), value))
+    let object = store.put(target.index, target.key(), value);
+    crds::written(server, store, target, &target.name);
+    Ok(object)
 }
 
 /// Defaults, the split between endpoints, and validation.
@@ -201,6 +211,9 @@ fn check_version(target: &Target, current: &Object, value: &Value) -> Result<()>
         if seen != current.revision {
             return Err(Status::modified(&kind.group, &kind.plural, &target.name));
         }
+    } else if kind.has(Trait::Conditional) {
+        let cause = Cause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+        return Err(Status::invalid(&kind.group, &kind.plural, &target.name, &[cause]));
     }
     let uid = text(value, &["metadata", "uid"]);
     if !uid.is_empty() && uid != current.uid() {
