@@ -18,12 +18,12 @@ pub(crate) struct Request {
     pub(crate) content_type: String,
     /// What the client would like to get, as it says it.
     pub(crate) accept: String,
-    /// The program that asks, as it names itself.
-    pub(crate) agent: String,
     /// The hash of the document that the client has.
     pub(crate) none_match: String,
     pub(crate) user: Arc<User>,
     pub(crate) body: Bytes,
+    /// What the client calls itself.
+    pub(crate) user_agent: String,
 }
 
 impl Request {
@@ -37,22 +37,22 @@ impl Request {
             query: Query::parse(query),
             content_type,
             accept: String::new(),
-            agent: String::new(),
             none_match: String::new(),
             user: User::trusted(),
             body,
+            user_agent: String::new(),
         }
+    }
+
+    /// The same request by a client of that name.
+    pub(crate) fn by(mut self, user_agent: &str) -> Self {
+        user_agent.clone_into(&mut self.user_agent);
+        self
     }
 
     /// The same request with an `Accept` header.
     pub(crate) fn accepting(mut self, accept: &str) -> Self {
         accept.clone_into(&mut self.accept);
-        self
-    }
-
-    /// The same request with a `User-Agent` header.
-    pub(crate) fn by_agent(mut self, agent: &str) -> Self {
-        agent.clone_into(&mut self.agent);
         self
     }
 
@@ -124,6 +124,11 @@ impl Query {
     /// The first value of a parameter, or "".
     pub(crate) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(one, _)| one == name).map_or("", |(_, value)| value)
+    }
+
+    /// All of them, in their order.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.0
     }
 
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {

@@ -55,7 +55,7 @@ impl WriteOptions {
         if !causes.is_empty() {
             return Err(Status::invalid("meta.k8s.io", kind, "", &causes));
         }
-        let manager = if given.is_empty() { manager_of(&request.agent) } else { given.to_owned() };
+        let manager = if given.is_empty() { manager_of(&request.user_agent) } else { given.to_owned() };
         let force = request.query.flag("force");
         Ok(Self { dry: !dry_runs.is_empty(), manager, validation, force })
     }
@@ -92,7 +92,7 @@ mod tests {
 
     fn read(query: &str, content_type: &str) -> Result<WriteOptions> {
         let request = Request::new("PATCH", &format!("/x?{query}"), content_type, Bytes::new());
-        WriteOptions::read(&request.by_agent("agent/v1 (linux)"), "PatchOptions")
+        WriteOptions::read(&request.by("agent/v1 (linux)"), "PatchOptions")
     }
 
     #[test]
