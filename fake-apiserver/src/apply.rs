@@ -5,6 +5,8 @@
 
 mod compare;
 mod element;
+#[cfg(test)]
+mod laws;
 mod managers;
 mod merge;
 mod set;
