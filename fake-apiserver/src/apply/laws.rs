@@ -86,7 +86,8 @@ fn step(
     force: bool,
 ) -> Result<Value, Vec<Conflict>> {
     let reset = Reset::Only(Set::default());
-    let subject = Subject { schema, api_version: "v1", reset: &reset, knows: &|_| true };
+    let nothing = empty(schema);
+    let subject = Subject { schema, api_version: "v1", reset: &reset, nothing: &nothing, knows: &|_| true };
     let writer = Writer { manager, subresource: "", now: "2026-01-01T00:00:00Z" };
     let applied = apply(&subject, &writer, stored, configuration, force)?;
     let mut next = applied.object.unwrap_or_else(|| stored.clone());
