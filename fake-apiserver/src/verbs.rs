@@ -2,11 +2,13 @@
 //! decides and writes, so that every request is one step in the order of revisions. Answers to
 //! `k8s.io/apiserver/pkg/endpoints/handlers` and `.../pkg/registry/generic/registry`.
 
+pub(crate) mod addresses;
 pub(crate) mod apply;
 pub(crate) mod binding;
 pub(crate) mod body;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod eviction;
 pub(crate) mod fields;
 pub(crate) mod import;
 pub(crate) mod list;

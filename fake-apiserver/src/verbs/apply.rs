@@ -67,7 +67,7 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
         }
     };
     server.announce(&store);
-    let warnings = warned.into_iter().chain(warnings::of(&target.kind, &object.value));
+    let warnings = warned.into_iter().chain(warnings::of(&target.kind, old, &object.value));
     Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings))
 }
 

@@ -57,14 +57,15 @@ fn decoded(
     let decoded = if matches!(request.content_type.as_str(), "" | "application/json") {
         decode::json(&schema, &request.body).ok()
     } else {
-        decoded_yaml(request, &schema, options)?
+        decoded_otherwise(request, &schema, options)?
     };
     Ok(decoded.map(nothing_is_empty).filter(|decoded| decoded.value.is_object()))
 }
 
-fn decoded_yaml(request: &Request, schema: &Link, options: &WriteOptions) -> Result<Option<Decoded>> {
+/// The same in another format: YAML may say things twice, and the rest is decoded already.
+fn decoded_otherwise(request: &Request, schema: &Link, options: &WriteOptions) -> Result<Option<Decoded>> {
     if request.content_type != "application/yaml" {
-        return Err(crate::request::unknown_format());
+        return Ok(request.decode()?.ok().and_then(|value| decode::value(schema, &value).ok()));
     }
     let Ok((value, repeated)) = yaml::read(&request.body) else { return Ok(None) };
     let Ok(mut decoded) = decode::value(schema, &value) else { return Ok(None) };

@@ -16,7 +16,7 @@ use crate::status::{Result, Status};
 use crate::store::Store;
 use crate::verbs::fields::{self, Fields};
 use crate::verbs::options::WriteOptions;
-use crate::verbs::{body, settle_namespace, strategy};
+use crate::verbs::{addresses, body, settle_namespace, strategy};
 use crate::warnings;
 
 /// How often another generated name is tried when one is taken.
@@ -27,12 +27,17 @@ pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Res
     let (mut value, warned) = body::object(server, request, &target.kind, &options)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
+    let repeated = warnings::repeated_owners(&value);
     let fields = Fields::By { manager: &options.manager, subresource: "" };
     let object = insert(server, &mut store, target, value, fields, options.dry)?;
     server.announce(&store);
-    let warnings = warned.into_iter().chain(crds::warnings(&target.kind, None, &object.value));
-    let warnings = warnings.chain(warnings::of(&target.kind, &object.value));
-    Ok(Answer::object(201, &target.kind, &object).with_warnings(warnings))
+    let mut said: Vec<String> = warned.into_iter().chain(repeated).collect();
+    if server.options.plugins.pod_security {
+        said.extend(admission::security::warning(&store, target, &object.value));
+    }
+    said.extend(crds::warnings(&target.kind, None, &object.value));
+    said.extend(warnings::of(&target.kind, None, &object.value));
+    Ok(Answer::object(201, &target.kind, &object).with_warnings(said))
 }
 
 /// Stores a new object that is typed and in its namespace.
@@ -66,12 +71,16 @@ pub(crate) fn insert(
         }
         admission::on_create(server, store, target, &mut value)?;
         crds::forbids_create(store, target, text(&value, &["metadata", "name"]))?;
-        strategy::prepare_create(server, &target.kind, &mut value);
+        strategy::prepare_create(server, target, &mut value);
         let causes = crate::validate::create(&target.kind, &value);
         if !causes.is_empty() {
             let name = text(&value, &["metadata", "name"]);
             return Err(Status::invalid_object(&target.kind, name, &causes));
         }
+    }
+    if !server.is_raw() {
+        addresses::assign(server, store, target, None, &mut value)?;
+        admission::charge(server, store, target, &value, None, dry)?;
     }
     put_new(server, store, target, value, generated, dry)
 }

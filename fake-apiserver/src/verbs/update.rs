@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::admission;
 use crate::answer::Answer;
 use crate::crds;
 use crate::kinds::{Kind, Trait};
@@ -18,7 +19,7 @@ use crate::status::{Cause, Result, Status};
 use crate::store::{Store, set_revision};
 use crate::verbs::fields::{self, Fields};
 use crate::verbs::options::WriteOptions;
-use crate::verbs::{apply, body, create, settle_namespace, strategy};
+use crate::verbs::{addresses, apply, body, create, settle_namespace, strategy};
 use crate::warnings;
 
 pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
@@ -28,6 +29,7 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
     let current = store.get(target.index, &target.key()).cloned();
+    let repeated = warnings::repeated_owners(&value);
     let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
     let before = current.as_ref().map(|current| current.value.clone());
     let (code, object) = match current {
@@ -40,8 +42,9 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
         Some(current) => (200, write(server, &mut store, target, &current, value, fields, options.dry)?),
     };
     server.announce(&store);
-    let warnings = warned.into_iter().chain(crds::warnings(&target.kind, before.as_deref(), &object.value));
-    let warnings = warnings.chain(warnings::of(&target.kind, &object.value));
+    let custom = crds::warnings(&target.kind, before.as_deref(), &object.value);
+    let warnings = warned.into_iter().chain(repeated).chain(custom);
+    let warnings = warnings.chain(warnings::of(&target.kind, before.as_deref(), &object.value));
     Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings))
 }
 
@@ -72,12 +75,13 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     apply::keep_uid(target, current.uid(), &value)?;
     check_name(target, &value)?;
     settle_namespace(target, &mut value)?;
+    let repeated = warnings::repeated_owners(&value);
     let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
     let object = write(server, &mut store, target, &current, value, fields, options.dry)?;
     server.announce(&store);
-    let warnings = warned.into_iter();
-    let warnings = warnings.chain(crds::warnings(&target.kind, Some(&current.value), &object.value));
-    let warnings = warnings.chain(warnings::of(&target.kind, &object.value));
+    let custom = crds::warnings(&target.kind, Some(&current.value), &object.value);
+    let warnings = warned.into_iter().chain(repeated).chain(custom);
+    let warnings = warnings.chain(warnings::of(&target.kind, Some(&current.value), &object.value));
     Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings))
 }
 
@@ -132,7 +136,13 @@ pub(crate) fn write(
     if server.is_raw() {
         strategy::keep_other_parts(target, old, &mut value)?;
     } else {
-        admit(server, target, old, &mut value, fields, brought)?;
+        admit(server, store, target, old, &mut value, fields, brought)?;
+        if target.subresource.is_empty() {
+            addresses::assign(server, store, target, Some(old), &mut value)?;
+            if value != *old {
+                admission::charge(server, store, target, &value, Some(old), dry)?;
+            }
+        }
     }
     strategy::count_generation(target, old, &mut value);
     if let Some(version) = &target.kind.definition {
@@ -163,6 +173,7 @@ pub(crate) fn write(
 /// Defaults, the split between endpoints, and validation.
 fn admit(
     server: &Server,
+    store: &Store,
     target: &Target,
     old: &Value,
     value: &mut Value,
@@ -181,6 +192,7 @@ fn admit(
     strategy::keep_other_parts(target, old, value)?;
     strategy::prepare_update(server, target, old, value);
     fields::store(value, managers);
+    admission::on_update(server, store, target, old, value)?;
     let causes = crate::validate::update(target, old, value);
     if causes.is_empty() {
         return Ok(());
@@ -204,6 +216,10 @@ fn finished(target: &Target, value: &Value) -> bool {
 fn check_version(target: &Target, current: &Object, value: &Value) -> Result<()> {
     let kind = &target.kind;
     let version = text(value, &["metadata", "resourceVersion"]);
+    if matches!(version, "" | "0") && kind.needs_version() {
+        let cause = Cause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+        return Err(Status::invalid(&kind.group, &kind.plural, &target.name, &[cause]));
+    }
     if !version.is_empty() && version != "0" {
         let seen: u64 = version.parse().map_err(|_| {
             let shown = Value::from(version);
