@@ -5,12 +5,14 @@
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::hash;
 use crate::kinds::Kind;
 use crate::object::Object;
 use crate::status::Status;
 use crate::watch::WatchBody;
 
 pub(crate) const JSON: &str = "application/json";
+pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// What goes back.
@@ -21,6 +23,8 @@ pub(crate) struct Answer {
     pub(crate) warnings: Vec<String>,
     /// `Retry-After`, in seconds.
     pub(crate) retry_after: Option<u64>,
+    /// Further headers, such as `ETag`.
+    pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) content: Content,
 }
 
@@ -31,7 +35,14 @@ pub(crate) enum Content {
 
 impl Answer {
     fn new(code: u16, content_type: &'static str, body: Bytes) -> Self {
-        Self { code, content_type, warnings: Vec::new(), retry_after: None, content: Content::Ready(body) }
+        Self {
+            code,
+            content_type,
+            warnings: Vec::new(),
+            retry_after: None,
+            headers: Vec::new(),
+            content: Content::Ready(body),
+        }
     }
 
     /// A stored object, in the view that was asked for.
@@ -50,8 +61,26 @@ impl Answer {
         Self::new(200, JSON, body.into())
     }
 
-    pub(crate) fn text(code: u16, text: &'static str) -> Self {
-        Self::new(code, TEXT, Bytes::from_static(text.as_bytes()))
+    pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Self {
+        Self::new(code, TEXT, text.into())
+    }
+
+    /// What Go's multiplexer says of a path that nobody serves.
+    pub(crate) fn no_page() -> Self {
+        Self::text(404, "404 page not found\n")
+    }
+
+    /// A document with its hash, or that the client has it already.
+    pub(crate) fn tagged(content_type: &'static str, document: impl Into<Bytes>, none_match: &str) -> Self {
+        let document = document.into();
+        let tag = format!("\"{}\"", hash::of(&document));
+        let (code, body) = if none_match == tag { (304, Bytes::new()) } else { (200, document) };
+        Self::new(code, content_type, body).with_header("etag", tag)
+    }
+
+    pub(crate) fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
     }
 
     pub(crate) fn watch(body: WatchBody) -> Self {
@@ -60,6 +89,7 @@ impl Answer {
             content_type: JSON,
             warnings: Vec::new(),
             retry_after: None,
+            headers: Vec::new(),
             content: Content::Watch(Box::new(body)),
         }
     }

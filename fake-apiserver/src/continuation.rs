@@ -77,7 +77,7 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
 }
 
 /// The bytes, or where the text stops to be base64.
-fn unbase64(text: &str) -> std::result::Result<Vec<u8>, usize> {
+pub(crate) fn unbase64(text: &str) -> std::result::Result<Vec<u8>, usize> {
     let mut bytes = Vec::new();
     let (mut bits, mut count) = (0_u32, 0);
     for (at, letter) in text.bytes().enumerate() {

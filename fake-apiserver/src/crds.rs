@@ -33,7 +33,6 @@ pub(crate) use strict::{check_patched, field_warnings};
 
 use serde_json::Value;
 
-use crate::answer::Answer;
 use crate::kinds::{Kind, Kinds};
 use crate::routes::Target;
 use crate::status::{Cause, Status};
@@ -115,28 +114,19 @@ pub(crate) fn warnings(kind: &Kind, old: Option<&Value>, value: &Value) -> Vec<S
     kind.definition.as_ref().map_or_else(Vec::new, |_| objects::finalizer_warnings(old, value))
 }
 
-/// The answer where nothing is served: in a group that is not the server's own, that of a plain web server.
-pub(crate) fn nothing_here(kinds: &Kinds, path: &str, refusal: Box<Status>) -> Answer {
+/// The refusal where nothing is served; in a group that is not the server's own there is none, but the page of a plain web server.
+pub(crate) fn refusal_of(kinds: &Kinds, path: &str) -> Option<Box<Status>> {
     let mut steps = path.split('/').filter(|step| !step.is_empty());
     let group = (steps.next() == Some("apis")).then(|| steps.next()).flatten();
-    let foreign = group.is_some_and(|group| !kinds.is_built_in(group));
-    if !foreign || refusal.code != 404 {
-        return refusal.into();
-    }
-    let rest: Vec<&str> = steps.collect();
-    let named = match rest[..] {
-        [version, "namespaces", _, plural, name, _] | [version, plural, name, _] => {
-            Some((version, plural, name))
-        }
-        _ => None,
+    let Some(group) = group.filter(|group| !kinds.is_built_in(group)) else {
+        return Some(Status::no_such_resource());
     };
-    if let (Some(group), Some((version, plural, name))) = (group, named)
-        && kinds
-            .by_plural(group, version, plural)
-            .is_some_and(|index| kinds.get(index).namespaced == rest.contains(&"namespaces"))
-    {
-        // The object may be there; what was asked of it is not.
-        return Status::not_found(group, plural, name).into();
-    }
-    Answer::text(404, "404 page not found\n")
+    let rest: Vec<&str> = steps.collect();
+    let ([version, "namespaces", _, plural, name, _] | [version, plural, name, _]) = rest[..] else {
+        return None;
+    };
+    // The object may be there; what was asked of it is not.
+    let index = kinds.by_plural(group, version, plural)?;
+    let fits = kinds.get(index).namespaced == rest.contains(&"namespaces");
+    fits.then(|| Status::not_found(group, plural, name))
 }

@@ -2,35 +2,91 @@
 //! is, whether it is well. Everything follows from the table of kinds. Never looks at objects. Answers to
 //! `k8s.io/apiserver/pkg/endpoints/discovery` and `.../pkg/server/healthz`.
 
+mod aggregated;
+mod health;
+
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::kinds::{Kind, Kinds};
 use crate::request::Request;
+use crate::server::Server;
 use crate::status::{Result, Status};
 
 /// The version that this server stands in for.
 const VERSION: &str = "v1.36.3";
 
-pub(crate) fn answer(kinds: &Kinds, request: &Request, segments: &[String]) -> Result<Answer> {
+/// The groups in the order in which upstream gives them; others come after them, by name.
+const ORDER: [&str; 16] = [
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+];
+
+/// Group, plural and kind of what can only be asked: answered, never stored.
+const QUESTIONS: &[(&str, &str, &str, bool)] = &[
+    ("", "bindings", "Binding", true),
+    ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", false),
+    ("authentication.k8s.io", "tokenreviews", "TokenReview", false),
+    ("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", true),
+    ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
+    ("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
+    ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", false),
+];
+
+const PROXIED: &[&str] = &["create", "delete", "get", "patch", "update"];
+
+/// Subresources that lead to a node, which is not there: clients look for them, and are told when they go on.
+const CONNECTIONS: &[(&str, &str, &str, &[&str])] = &[
+    ("nodes", "proxy", "NodeProxyOptions", PROXIED),
+    ("pods", "attach", "PodAttachOptions", &["create", "get"]),
+    ("pods", "exec", "PodExecOptions", &["create", "get"]),
+    ("pods", "log", "Pod", &["get"]),
+    ("pods", "portforward", "PodPortForwardOptions", &["create", "get"]),
+    ("pods", "proxy", "PodProxyOptions", PROXIED),
+    ("services", "proxy", "ServiceProxyOptions", PROXIED),
+];
+
+pub(crate) fn answer(server: &Server, request: &Request, segments: &[String]) -> Result<Answer> {
+    let kinds = &server.lock().kinds;
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+    if let (["api" | "apis"], true) = (&parts[..], aggregated::is_wanted(request)) {
+        return Ok(aggregated::answer(kinds, request, parts == ["api"]));
+    }
     let known = match parts[..] {
         ["version"] => Answer::json(200, &version()),
-        ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping"] => {
-            Answer::text(200, "ok")
-        }
-        ["healthz" | "livez" | "readyz", ..] => Answer::text(404, "404 page not found\n"),
+        ["healthz" | "livez" | "readyz", ref check @ ..] => health::answer(server, request, parts[0], check),
         ["api"] => Answer::json(200, &core_versions()),
         ["apis"] => Answer::json(200, &groups(kinds)),
-        ["apis", group] => Answer::json(200, &group_of(kinds, group).ok_or_else(Status::no_such_resource)?),
-        ["api", version] if kinds.has_version("", version) => {
+        ["apis", group] => match group_of(kinds, group) {
+            Some(group) => Answer::json(200, &group),
+            None => Answer::no_page(),
+        },
+        ["api", version] if has_version(kinds, "", version) => {
             Answer::json(200, &resources(kinds, "", version))
         }
-        ["apis", group, version] if kinds.has_version(group, version) => {
+        ["apis", group, version] if has_version(kinds, group, version) => {
             Answer::json(200, &resources(kinds, group, version))
         }
         [] => Answer::json(200, &paths(kinds)),
-        _ => return Err(Status::no_such_resource()),
+        ["api", ..] => return Err(Status::no_such_resource()),
+        ["apis", group, ..] if versions(kinds).iter().any(|(known, _)| *known == group) => {
+            return Err(Status::no_such_resource());
+        }
+        _ => Answer::no_page(),
     };
     if matches!(request.method.as_str(), "GET" | "HEAD") {
         Ok(known)
@@ -61,16 +117,24 @@ fn core_versions() -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses})
 }
 
-/// The groups besides core, each with its versions, in the order of the table.
+/// The groups besides core, each with its versions.
 fn versions(kinds: &Kinds) -> Vec<(&str, &str)> {
     let mut versions: Vec<(&str, &str)> = Vec::new();
-    for kind in kinds.all().iter().filter(|kind| !kind.group.is_empty()) {
-        let one = (&*kind.group, &*kind.version);
+    let stored = kinds.all().iter().map(|kind| (&*kind.group, &*kind.version));
+    let asked = QUESTIONS.iter().map(|(group, ..)| (*group, "v1"));
+    for one in stored.chain(asked).filter(|(group, _)| !group.is_empty()) {
         if !versions.contains(&one) {
             versions.push(one);
         }
     }
+    let place = |group: &str| ORDER.iter().position(|one| *one == group).unwrap_or(ORDER.len());
+    versions.sort_by_key(|(group, _)| (place(group), *group));
     versions
+}
+
+fn has_version(kinds: &Kinds, group: &str, version: &str) -> bool {
+    kinds.has_version(group, version)
+        || version == "v1" && QUESTIONS.iter().any(|(asked, ..)| *asked == group)
 }
 
 fn groups(kinds: &Kinds) -> Value {
@@ -105,15 +169,26 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
     for kind in kinds.all().iter().filter(|kind| kind.group == group && kind.version == version) {
         resources.push(resource(kind));
         resources.extend(kind.subresources.iter().map(|name| subresource(kind, name)));
+        let connections =
+            CONNECTIONS.iter().filter(|(plural, ..)| group.is_empty() && *plural == kind.plural);
+        resources.extend(connections.map(|(plural, name, of, verbs)| {
+            json!({
+                "name": format!("{plural}/{name}"), "singularName": "", "namespaced": kind.namespaced, "kind": of,
+                "verbs": verbs,
+            })
+        }));
     }
+    let questions = QUESTIONS.iter().filter(|(asked, ..)| *asked == group && version == "v1");
+    resources.extend(questions.map(|(_, plural, kind, namespaced)| {
+        json!({
+            "name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind,
+            "verbs": ["create"],
+        })
+    }));
     resources.sort_by_cached_key(|resource| resource["name"].as_str().unwrap_or_default().to_owned());
     let mut list = json!({"kind": "APIResourceList", "resources": resources});
     if group.is_empty() {
         list["groupVersion"] = version.into();
-        let bindings = json!({"name": "bindings", "singularName": "binding", "namespaced": true, "kind": "Binding", "verbs": ["create"]});
-        if let Value::Array(resources) = &mut list["resources"] {
-            resources.insert(0, bindings);
-        }
     } else {
         list["apiVersion"] = "v1".into();
         list["groupVersion"] = format!("{group}/{version}").into();
@@ -140,6 +215,7 @@ fn subresource(kind: &Kind, name: &str) -> Value {
     let (of, verbs): (Option<(&str, &str, &str)>, &[&str]) = match name {
         "binding" => (Some(("", "", "Binding")), &["create"]),
         "eviction" => (Some(("policy", "v1", "Eviction")), &["create"]),
+        "token" => (Some(("authentication.k8s.io", "v1", "TokenRequest")), &["create"]),
         "scale" => (Some(("autoscaling", "v1", "Scale")), &["get", "patch", "update"]),
         "finalize" => (None, &["update"]),
         _ => (None, &["get", "patch", "update"]),

@@ -7,10 +7,13 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
+use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use tokio::net::TcpListener;
 
 use crate::answer::{Answer, Content};
+use crate::auth::{self, User};
+use crate::present;
 use crate::request::Request;
 use crate::server::Server;
 use crate::status::Status;
@@ -30,6 +33,7 @@ pub(crate) async fn serve(
     let router = router(server.clone());
     let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
         shutdown.await;
+        server.stop();
         // A graceful end waits for every response, and a watch's would take half an hour.
         server.lock().cut_watches();
     });
@@ -38,15 +42,23 @@ pub(crate) async fn serve(
 
 async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
+    let text = |name: HeaderName| header_text(&parts.headers, name);
+    let path_and_query = parts.uri.path_and_query().map_or("/", ::http::uri::PathAndQuery::as_str);
+    let method = parts.method.as_str();
+    let request = Request::new(method, path_and_query, text(header::CONTENT_TYPE), Bytes::new());
+    let mut request = request.accepting(text(header::ACCEPT));
+    text(header::IF_NONE_MATCH).clone_into(&mut request.none_match);
+    let certified = parts.extensions.get::<Arc<User>>();
+    match auth::authenticate(&server, text(header::AUTHORIZATION), certified) {
+        Ok(user) => request.user = user,
+        Err(status) => return response(present::refusal(&request, &status)),
+    }
     let Ok(body) = Limited::new(body, LARGEST_BODY).collect().await else {
         let message = format!("Request entity too large: limit is {LARGEST_BODY}");
-        return response(Box::new(Status::new(413, "RequestEntityTooLarge", message)).into());
+        let status = Status::new(413, "RequestEntityTooLarge", message);
+        return response(present::refusal(&request, &status));
     };
-    let body = body.to_bytes();
-    let path_and_query = parts.uri.path_and_query().map_or("/", ::http::uri::PathAndQuery::as_str);
-    let content_type = header_text(&parts.headers, header::CONTENT_TYPE);
-    let accept = header_text(&parts.headers, header::ACCEPT);
-    let request = Request::new(parts.method.as_str(), path_and_query, content_type, body).accepting(accept);
+    request.body = body.to_bytes();
     response(server.answer(&request).await)
 }
 
@@ -64,6 +76,11 @@ fn response(answer: Answer) -> Response<Body> {
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
     if let Some(seconds) = answer.retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    for (name, value) in answer.headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            response.headers_mut().insert(HeaderName::from_static(name), value);
+        }
     }
     for warning in answer.warnings {
         if let Ok(warning) = HeaderValue::from_str(&warning) {

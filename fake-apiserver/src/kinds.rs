@@ -135,7 +135,7 @@ const ROWS: &[Row] = &[
     (CORE, "Endpoints", "endpoints", NAMESPACED, &["ep"], &[], &[], &[Upserts]),
     (CORE, "ConfigMap", "configmaps", NAMESPACED, &["cm"], &[], &[], &[]),
     (CORE, "Secret", "secrets", NAMESPACED, &[], &[], &["type"], &[]),
-    (CORE, "ServiceAccount", "serviceaccounts", NAMESPACED, &["sa"], &[], &[], &[ReturnsDeleted]),
+    (CORE, "ServiceAccount", "serviceaccounts", NAMESPACED, &["sa"], &["token"], &[], &[ReturnsDeleted]),
     (CORE, "ResourceQuota", "resourcequotas", NAMESPACED, &["quota"], STATUS, &[], &[ReturnsDeleted]),
     (CORE, "LimitRange", "limitranges", NAMESPACED, &["limits"], &[], &[], &[Upserts]),
     (CORE, "ReplicationController", "replicationcontrollers", NAMESPACED, &["rc"], STATUS_SCALE, &["status.replicas"], &[Generation, OrphansByDefault, All]),

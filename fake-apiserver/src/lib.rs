@@ -17,12 +17,14 @@
 
 mod admission;
 mod answer;
+mod auth;
 mod calls;
 mod continuation;
 mod crds;
 mod defaults;
 mod discovery;
 mod events;
+mod hash;
 mod history;
 mod http;
 mod kinds;
@@ -30,6 +32,7 @@ mod log;
 mod names;
 mod negotiate;
 mod object;
+mod openapi;
 mod options;
 mod patch;
 mod present;
@@ -39,6 +42,7 @@ mod routes;
 mod schema;
 mod selectors;
 mod server;
+mod shapes;
 mod status;
 mod store;
 mod table;
@@ -59,6 +63,7 @@ use crate::object::{key_of, text};
 use crate::request::Request;
 use crate::server::Server;
 
+pub use crate::auth::{Token, TokenFileError};
 pub use crate::calls::{Call, Fault, FaultHook};
 pub use crate::log::OpenError;
 pub use crate::options::{Admission, Ids, Now, Options, Plugins};

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::auth::Token;
+
 /// Where the server reads the time: every timestamp it writes comes from here.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -59,6 +61,11 @@ pub struct Options {
     pub plugins: Plugins,
     /// How many events each kind remembers; a watch that asks for an older one is answered with 410 Expired.
     pub history: usize,
+    /// Who may ask, by token. Where there is one, whoever has none is refused.
+    pub tokens: Vec<Token>,
+    /// Whether whoever cannot say who they are is refused even where there are no tokens, as where client
+    /// certificates are the only credentials.
+    pub credentials_required: bool,
     /// How many events may wait for a watcher that does not read; the next one ends its stream.
     pub watch_buffer: usize,
 }
@@ -70,6 +77,8 @@ impl Default for Options {
             ids: Ids::Random,
             admission: Admission::Full,
             plugins: Plugins::default(),
+            tokens: Vec::new(),
+            credentials_required: false,
             history: 10_000,
             watch_buffer: 10_000,
         }

@@ -88,7 +88,11 @@ pub(crate) fn other(request: &Request, handle: impl FnOnce() -> Answer) -> Answe
     let Some(choice) = negotiate::choose(&request.accept, |convert| convert.is_none()) else {
         // What is no JSON, such as the health checks, is served to everybody.
         let fails = answer.code < 400 && answer.content_type == Form::Json.media_type();
-        return if fails { not_acceptable_route().into() } else { answer };
+        return match (fails, negotiate::names_a_form(&request.accept)) {
+            (false, _) => answer,
+            (true, true) => not_acceptable(false).into(),
+            (true, false) => not_acceptable_route().into(),
+        };
     };
     in_form(answer, &Choice { pretty: is_pretty(request, &choice), ..choice })
 }

@@ -1,9 +1,12 @@
 //! Decides what a request says: path, query, content type and body, percent-decoded but not judged. Never
 //! knows which kinds exist. Answers to `k8s.io/apiserver/pkg/endpoints/request`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::auth::User;
 use crate::status::{Result, Status};
 
 /// One request, however it arrived.
@@ -15,6 +18,9 @@ pub(crate) struct Request {
     pub(crate) content_type: String,
     /// What the client would like to get, as it says it.
     pub(crate) accept: String,
+    /// The hash of the document that the client has.
+    pub(crate) none_match: String,
+    pub(crate) user: Arc<User>,
     pub(crate) body: Bytes,
 }
 
@@ -29,6 +35,8 @@ impl Request {
             query: Query::parse(query),
             content_type,
             accept: String::new(),
+            none_match: String::new(),
+            user: User::trusted(),
             body,
         }
     }

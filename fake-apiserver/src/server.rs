@@ -3,6 +3,7 @@
 //! `k8s.io/apiserver/pkg/server`.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -10,11 +11,13 @@ use tokio::sync::watch;
 
 use crate::Change;
 use crate::answer::Answer;
+use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::crds;
 use crate::discovery;
 use crate::log::{Compaction, Log, OpenError};
 use crate::names::Names;
+use crate::openapi;
 use crate::options::{Admission, Options};
 use crate::present;
 use crate::request::Request;
@@ -32,6 +35,8 @@ pub(crate) struct Server {
     pub(crate) calls: Calls,
     /// Where writes are kept; without it they are in memory alone.
     log: Option<Log>,
+    pub(crate) users: Authenticator,
+    stopping: AtomicBool,
 }
 
 impl Server {
@@ -72,6 +77,8 @@ impl Server {
             changes: watch::Sender::default(),
             calls: Calls::default(),
             log,
+            users: Authenticator::new(&options),
+            stopping: AtomicBool::new(false),
             options,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -106,6 +113,16 @@ impl Server {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).generate(base)
     }
 
+    /// Whether the server takes no new connections any more.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Says that it is not ready from now on.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
     pub(crate) fn is_raw(&self) -> bool {
         self.options.admission == Admission::Raw
     }
@@ -134,6 +151,11 @@ impl Server {
 
     /// Answers a request.
     pub(crate) fn handle(&self, request: &Request) -> Answer {
+        if let Some(question) = reviews::question(&request.path) {
+            return present::other(request, || {
+                reviews::answer(self, request, &question).unwrap_or_else(Answer::from)
+            });
+        }
         let found = route(&self.lock().kinds, &request.path);
         match found {
             Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
@@ -143,16 +165,16 @@ impl Server {
                     answer.with_warnings(custom.and_then(|version| version.warning.clone()))
                 })
             }),
+            Some(Route::Other(segments)) if segments.first().is_some_and(|first| first == "openapi") => {
+                let kinds = self.lock().kinds.clone();
+                openapi::answer(&kinds, request, &segments).unwrap_or_else(Answer::from)
+            }
             Some(Route::Other(segments)) => present::other(request, || {
-                let kinds = &self.lock().kinds;
-                let answer = discovery::answer(kinds, request, &segments);
-                answer.unwrap_or_else(|refusal| crds::nothing_here(kinds, &request.path, refusal))
+                discovery::answer(self, request, &segments).unwrap_or_else(Answer::from)
             }),
-            None => match crds::nothing_here(&self.lock().kinds, &request.path, Status::no_such_resource()) {
-                Answer { code: 404, content_type: crate::answer::JSON, .. } => {
-                    present::refusal(request, &Status::no_such_resource())
-                }
-                answer => answer,
+            None => match crds::refusal_of(&self.lock().kinds, &request.path) {
+                Some(refusal) => present::refusal(request, &refusal),
+                None => Answer::no_page(),
             },
         }
     }
@@ -171,6 +193,7 @@ impl Server {
             ("POST", true, "bindings") | ("POST", false, "binding") => {
                 verbs::binding::bind(self, request, target)
             }
+            ("POST", false, "token") => verbs::token::create(self, request, target),
             ("POST", false, "eviction") => verbs::binding::evict(self, request, target),
             ("PUT", false, "" | "status" | "resize" | "ephemeralcontainers" | "finalize") => {
                 verbs::update::replace(self, request, target)

@@ -262,6 +262,11 @@ impl Cause {
         Self::new(field, self.reason, self.message)
     }
 
+    /// A reference to something that is not there.
+    pub(crate) fn not_found(field: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(field, "FieldValueNotFound", format!("Not found: {}", value.into()))
+    }
+
     /// Adds why to a cause that says only what.
     pub(crate) fn explain(&mut self, why: &str) {
         for text in [&mut self.message, &mut self.sentence] {

@@ -10,6 +10,7 @@ pub(crate) mod list;
 pub(crate) mod read;
 pub(crate) mod scale;
 pub(crate) mod strategy;
+pub(crate) mod token;
 pub(crate) mod update;
 
 use serde_json::Value;

@@ -132,3 +132,88 @@ async fn pretty_answers_are_indented() {
     let (_, _, body) = get(&server, "/api/v1/namespaces/default?pretty=true", "").await;
     assert!(body.starts_with("{\n  \"kind\": \"Namespace\",\n  \"apiVersion\": \"v1\","), "{body}");
 }
+
+#[tokio::test]
+async fn discovery_in_one_document_is_sent_once() {
+    let server = server();
+    let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+    let request = |tag: &str| {
+        let request = Request::get("/apis").header("accept", accept).header("if-none-match", tag);
+        server.router().oneshot(request.body(Body::empty()).unwrap())
+    };
+    let first = request("").await.unwrap();
+    assert_eq!(
+        first.headers()["content-type"],
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    );
+    let tag = first.headers()["etag"].to_str().unwrap().to_owned();
+    let body = first.into_body().collect().await.unwrap().to_bytes();
+    let document = json(std::str::from_utf8(&body).unwrap());
+    let storage =
+        document["items"].as_array().unwrap().iter().find(|one| one["metadata"]["name"] == "storage.k8s.io");
+    let resources = storage.unwrap()["versions"][0]["resources"].as_array().unwrap();
+    let attachments = resources.iter().find(|one| one["resource"] == "volumeattachments").unwrap();
+    assert_eq!(attachments["subresources"][0]["subresource"], "status");
+    assert_eq!(attachments["scope"], "Cluster");
+    assert_eq!(request(&tag).await.unwrap().status(), 304);
+    server.register_kind("example.com/v1", "Widget", true);
+    assert_eq!(request(&tag).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn health_is_told_check_by_check() {
+    let server = server();
+    let (code, _, body) = get(&server, "/readyz?verbose&exclude=log", "").await;
+    assert_eq!(code, 200);
+    assert!(
+        body.contains("[+]ping ok\n[+]log excluded: ok\n") && body.ends_with("readyz check passed\n"),
+        "{body}"
+    );
+    assert_eq!(get(&server, "/livez/etcd", "").await.2, "ok");
+    assert_eq!(get(&server, "/livez/nosuch", "").await.0, 404);
+}
+
+#[tokio::test]
+async fn openapi_leads_from_the_index_to_documents_that_can_be_kept() {
+    let server = server();
+    let (code, form, body) = get(&server, "/openapi/v3", "").await;
+    assert_eq!((code, form.as_str()), (200, "text/plain; charset=utf-8"));
+    let index = json(&body);
+    let url = index["paths"]["apis/storage.k8s.io/v1"]["serverRelativeURL"].as_str().unwrap();
+    let (code, _, body) = get(&server, url, "application/json").await;
+    let document = json(&body);
+    assert_eq!(code, 200);
+    let path = &document["paths"]["/apis/storage.k8s.io/v1/storageclasses/{name}"];
+    assert_eq!(path["patch"]["operationId"], "patchStorageV1StorageClass");
+    let reference = path["put"]["requestBody"]["content"]["*/*"]["schema"]["$ref"].as_str().unwrap();
+    let name = reference.strip_prefix("#/components/schemas/").unwrap();
+    assert_eq!(document["components"]["schemas"][name]["required"], json!(["provisioner"]));
+    assert_eq!(get(&server, "/openapi/v3/api/v1?hash=OLD", "").await.0, 301);
+    assert_eq!(get(&server, "/openapi/v3/apis/nosuch.example.com/v1", "").await.0, 404);
+    server.register_kind("example.com/v1", "Widget", true);
+    let (code, _, body) = get(&server, "/openapi/v3/apis/example.com/v1", "").await;
+    assert_eq!(code, 200);
+    assert_eq!(json(&body)["components"]["schemas"]["com.example.v1.Widget"]["type"], "object");
+}
+
+#[tokio::test]
+async fn every_reference_of_the_older_document_leads_somewhere() {
+    fn check(value: &Value, definitions: &Value) {
+        match value {
+            Value::Object(fields) => {
+                if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+                    let name = reference.strip_prefix("#/definitions/").unwrap();
+                    assert!(definitions.get(name).is_some(), "{name}");
+                }
+                fields.values().for_each(|value| check(value, definitions));
+            }
+            Value::Array(items) => items.iter().for_each(|value| check(value, definitions)),
+            _ => {}
+        }
+    }
+    let (code, _, body) = get(&server(), "/openapi/v2", "application/json").await;
+    let document = json(&body);
+    assert_eq!((code, &document["swagger"]), (200, &json!("2.0")));
+    check(&document["paths"], &document["definitions"]);
+    check(&document["definitions"], &document["definitions"]);
+}

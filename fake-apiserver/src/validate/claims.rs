@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::names;
+use super::field::{Causes, Field};
 use super::volumes::{VOLUME_MODES, access_modes};
+use super::{names, selectors};
 use crate::object::{as_map_mut, text};
 use crate::quantity::Quantity;
 use crate::status::Cause;
@@ -11,16 +12,21 @@ use crate::status::Cause;
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const IMMUTABLE: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
-pub(super) fn create(value: &Value) -> Vec<Cause> {
-    let spec = &value["spec"];
-    let mut causes = Vec::new();
-    if spec["accessModes"].as_array().is_none_or(Vec::is_empty) {
-        causes.push(Cause::required("spec.accessModes", "at least 1 access mode is required"));
+pub(super) fn create(value: &Value) -> Causes {
+    spec(&value["spec"], "spec")
+}
+
+/// What is wrong with the spec of a claim, or of the template of one.
+pub(super) fn spec(value: &Value, path: &str) -> Causes {
+    let mut causes = Causes::new();
+    let spec = Field::new(value, path);
+    if spec.at("accessModes").is_empty() {
+        causes.push(spec.at("accessModes").required("at least 1 access mode is required"));
     }
-    selector(spec, &mut causes);
-    causes.extend(access_modes(spec));
-    let field = "spec.resources[storage]";
-    match spec["resources"]["requests"]["storage"].as_str() {
+    selectors::selector(&spec.at("selector"), &mut causes);
+    access_modes(&spec, &mut causes);
+    let field = format!("{path}.resources[storage]");
+    match value["resources"]["requests"]["storage"].as_str() {
         None => causes.push(Cause::required(field, "")),
         Some(text) => {
             if Quantity::parse(text).is_ok_and(|amount| !amount.is_positive()) {
@@ -28,78 +34,112 @@ pub(super) fn create(value: &Value) -> Vec<Cause> {
             }
         }
     }
-    let class = text(spec, &["storageClassName"]);
-    if !class.is_empty() {
-        causes.extend(
-            names::subdomain(class).iter().map(|why| Cause::invalid("spec.storageClassName", class, why)),
-        );
+    for class in ["storageClassName", "volumeAttributesClassName"] {
+        if !spec.at(class).is_empty() {
+            spec.at(class).follow(names::subdomain, &mut causes);
+        }
     }
-    let mode = text(spec, &["volumeMode"]);
-    if !mode.is_empty() && !VOLUME_MODES.contains(&mode) {
-        causes.push(Cause::unsupported("spec.volumeMode", mode, VOLUME_MODES));
+    if spec.at("volumeMode").is_set() {
+        spec.at("volumeMode").must_be_one_of(VOLUME_MODES, &mut causes);
     }
-    sources(spec, &mut causes);
+    sources(&spec, &mut causes);
     causes
 }
 
 /// What a claim is to be filled from.
-fn sources(spec: &Value, causes: &mut Vec<Cause>) {
-    for field in ["dataSource", "dataSourceRef"] {
-        let Some(source) = spec.get(field).filter(|source| !source.is_null()) else { continue };
-        for part in ["name", "kind"] {
-            if text(source, &[part]).is_empty() {
-                causes.push(Cause::required(format!("spec.{field}.{part}"), ""));
-            }
+fn sources(spec: &Field<'_>, causes: &mut Causes) {
+    for source in [spec.at("dataSource"), spec.at("dataSourceRef")] {
+        if !source.is_set() {
+            continue;
         }
-        let kind = text(source, &["kind"]);
-        if text(source, &["apiGroup"]).is_empty() && kind != "PersistentVolumeClaim" {
+        source.at("name").need(causes);
+        source.at("kind").need(causes);
+        let (group, kind) = (source.at("apiGroup"), source.at("kind").text());
+        if group.is_empty() && kind != "PersistentVolumeClaim" {
             let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-            causes.push(Cause::invalid(format!("spec.{field}"), kind, why));
+            causes.push(Cause::invalid(source.path.as_str(), kind, why));
+        }
+        if !group.is_empty() {
+            group.follow(names::subdomain, causes);
         }
     }
-    if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
+    let (source, reference) = (spec.at("dataSource").value, spec.at("dataSourceRef").value);
+    if source.is_object()
+        && reference.is_object()
         && reference.get("namespace").is_none()
         && ["apiGroup", "kind", "name"].iter().any(|part| source[*part] != reference[*part])
     {
-        causes.push(Cause::invalid("spec", serde_json::json!({}), "must match dataSourceRef"));
+        causes.push(Cause::invalid(spec.path.as_str(), serde_json::json!({}), "must match dataSourceRef"));
     }
 }
 
-fn selector(spec: &Value, causes: &mut Vec<Cause>) {
-    for (key, value) in spec["selector"]["matchLabels"].as_object().into_iter().flatten() {
-        let field = "spec.selector.matchLabels";
-        causes.extend(names::qualified_name(key).map(|why| Cause::invalid(field, key.as_str(), &why)));
-        let value = value.as_str().unwrap_or_default();
-        causes.extend(names::label_value(value).map(|why| Cause::invalid(field, value, &why)));
+/// The name of a driver, whose letters may be large.
+pub(super) fn driver_name(text: &str) -> Vec<String> {
+    names::subdomain(&text.to_lowercase())
+}
+
+/// The states in which growing a claim can be.
+const RESIZES: &[&str] = &[
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+];
+
+/// What is wrong with a status that was written.
+pub(super) fn status(value: &Value) -> Causes {
+    let mut causes = Causes::new();
+    let status = Field::root(value).at("status");
+    let negative = |entry: &Field<'_>| Quantity::parse(entry.text()).is_ok_and(Quantity::is_negative);
+    for (_, entry) in status.at("capacity").entries() {
+        if negative(&entry) {
+            causes.push(entry.invalid("must be a valid resource quantity"));
+        }
     }
-    let expressions = spec["selector"]["matchExpressions"].as_array().into_iter().flatten();
-    for (index, expression) in expressions.enumerate() {
-        let field = |name: &str| format!("spec.selector.matchExpressions[{index}].{name}");
-        let values = expression["values"].as_array().map_or(0, Vec::len);
-        match text(expression, &["operator"]) {
-            "In" | "NotIn" if values == 0 => {
-                let why = "must be specified when `operator` is 'In' or 'NotIn'";
-                causes.push(Cause::required(field("values"), why));
-            }
-            "Exists" | "DoesNotExist" if values > 0 => {
-                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                causes.push(Cause::forbidden(field("values"), why));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => causes.push(Cause::invalid(field("operator"), other, "not a valid selector operator")),
+    let growing = status.at("allocatedResourceStatuses");
+    for (name, state) in growing.entries() {
+        resource_key(name, &growing.path, &mut causes);
+        if !RESIZES.contains(&state.text()) {
+            causes.push(Cause::unsupported(growing.path.as_str(), name, RESIZES));
         }
-        let key = text(expression, &["key"]);
-        causes.extend(names::qualified_name(key).map(|why| Cause::invalid(field("key"), key, &why)));
-        for (at, value) in expression["values"].as_array().into_iter().flatten().enumerate() {
-            let value = value.as_str().unwrap_or_default();
-            let wrong = names::label_value(value);
-            causes.extend(wrong.map(|why| Cause::invalid(field(&format!("values[{at}]")), value, &why)));
+    }
+    let amounts = status.at("allocatedResources");
+    for (name, entry) in amounts.entries() {
+        let before = causes.len();
+        resource_key(name, &amounts.path, &mut causes);
+        if causes.len() == before && negative(&entry) {
+            causes.push(entry.invalid("must be a valid resource quantity"));
         }
+    }
+    causes
+}
+
+fn resource_key(name: &str, path: &str, causes: &mut Causes) {
+    let native = !name.contains('/') || name.contains("kubernetes.io/");
+    if let Some(why) = names::qualified_name(name) {
+        causes.push(Cause::invalid(path, name, &why));
+    } else if native && name != "storage" {
+        causes.push(Cause::unsupported(path, name, &["storage"]));
     }
 }
 
-pub(super) fn update(old: &Value, new: &Value) -> Vec<Cause> {
+pub(super) fn update(old: &Value, new: &Value) -> Causes {
     let mut causes = create(new);
+    if old["spec"]["volumeMode"] != new["spec"]["volumeMode"] {
+        causes.push(Cause::invalid("volumeMode", new["spec"]["volumeMode"].clone(), "field is immutable"));
+    }
+    let current = &old["status"]["currentVolumeAttributesClassName"];
+    let wanted_class = &new["spec"]["volumeAttributesClassName"];
+    if !current.is_null()
+        && *wanted_class != old["spec"]["volumeAttributesClassName"]
+        && matches!(wanted_class.as_str(), None | Some(""))
+    {
+        causes.push(Cause::forbidden(
+            "spec.volumeAttributesClassName",
+            "update to nothing is forbidden when status.currentVolumeAttributesClassName is set",
+        ));
+    }
     let bound = text(old, &["status", "phase"]) == "Bound";
     let mut allowed = old["spec"].clone();
     let wanted = &new["spec"];
@@ -117,10 +157,8 @@ pub(super) fn update(old: &Value, new: &Value) -> Vec<Cause> {
         let requests = wanted["resources"].get("requests").cloned();
         as_map_mut(allowed.get_mut("resources").unwrap_or(&mut Value::Null))
             .extend(requests.map(|requests| ("requests".to_owned(), requests)));
-        if bound {
-            shrinks(old, new, &mut causes);
-        }
     }
+    shrinks(old, new, &mut causes);
     if allowed != *wanted {
         causes.push(Cause::forbidden("spec", IMMUTABLE));
     }

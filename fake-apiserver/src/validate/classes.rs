@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::field::Field;
 use super::names;
 use crate::object::text;
 use crate::status::Cause;
@@ -16,16 +17,65 @@ pub(super) fn create(value: &Value) -> Vec<Cause> {
     } else if let Some(why) = names::qualified_name(&provisioner.to_lowercase()) {
         causes.push(Cause::invalid("provisioner", provisioner, &why));
     }
-    if value["parameters"].as_object().is_some_and(|parameters| parameters.keys().any(String::is_empty)) {
-        causes.push(Cause::invalid("parameters", "", "field can not be empty."));
-    }
+    causes.extend(parameters(value));
     let policy = text(value, &["reclaimPolicy"]);
     if !policy.is_empty() && !matches!(policy, "Delete" | "Retain") {
         causes.push(Cause::unsupported("reclaimPolicy", policy, &["Delete", "Retain"]));
     }
-    let mode = text(value, &["volumeBindingMode"]);
-    if !mode.is_empty() && !MODES.contains(&mode) {
-        causes.push(Cause::unsupported("volumeBindingMode", mode, MODES));
+    Field::root(value).at("volumeBindingMode").must_be_one_of(MODES, &mut causes);
+    topologies(value, &mut causes);
+    causes
+}
+
+/// Where volumes of the class may be.
+fn topologies(value: &Value, causes: &mut Vec<Cause>) {
+    let mut terms: Vec<Vec<(String, Vec<String>)>> = Vec::new();
+    for term in Field::root(value).at("allowedTopologies").items() {
+        let mut keys: Vec<(String, Vec<String>)> = Vec::new();
+        for expression in term.at("matchLabelExpressions").items() {
+            let (key, values) = (expression.at("key"), expression.at("values"));
+            values.need(causes);
+            let mut seen = Vec::new();
+            for one in values.items() {
+                if seen.contains(&one.text()) {
+                    causes.push(one.duplicate());
+                }
+                seen.push(one.text());
+            }
+            key.follow(names::qualified_name, causes);
+            if keys.iter().any(|(one, _)| one == key.text()) {
+                causes.push(key.duplicate());
+            }
+            let mut values: Vec<String> = seen.into_iter().map(str::to_owned).collect();
+            values.sort_unstable();
+            values.dedup();
+            keys.push((key.text().to_owned(), values));
+        }
+        keys.sort_unstable();
+        if terms.contains(&keys) {
+            causes.push(Cause::duplicate(term.at("matchLabelExpressions").path, ""));
+        }
+        terms.push(keys);
+    }
+}
+
+/// The parameters of a class of either kind.
+pub(super) fn parameters(value: &Value) -> Vec<Cause> {
+    let parameters = Field::root(value).at("parameters");
+    let mut causes = Vec::new();
+    if parameters.len() > 512 {
+        causes.push(Cause::too_long("parameters", 512));
+    }
+    let (mut size, mut unnamed) = (0, false);
+    for (key, entry) in parameters.entries() {
+        size += key.len() + entry.text().len();
+        unnamed |= key.is_empty();
+    }
+    if unnamed {
+        causes.push(Cause::invalid("parameters", "", "field can not be empty."));
+    }
+    if size > 256 * 1024 {
+        causes.push(Cause::too_long("parameters", 256 * 1024));
     }
     causes
 }

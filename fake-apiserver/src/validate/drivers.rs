@@ -3,8 +3,10 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Causes, Field};
 use super::names;
 use crate::object::text;
+use crate::quantity::Quantity;
 use crate::status::Cause;
 
 const LIFECYCLES: &[&str] = &["Persistent", "Ephemeral"];
@@ -64,7 +66,9 @@ pub(super) fn create_attachment(value: &Value) -> Vec<Cause> {
         causes.push(Cause::required("spec.attacher", ""));
     } else {
         causes.extend(
-            names::subdomain(attacher).iter().map(|why| Cause::invalid("spec.attacher", attacher, why)),
+            super::claims::driver_name(attacher)
+                .iter()
+                .map(|why| Cause::invalid("spec.attacher", attacher, why)),
         );
     }
     let node = text(spec, &["nodeName"]);
@@ -77,30 +81,24 @@ pub(super) fn create_attachment(value: &Value) -> Vec<Cause> {
         (Some(name), None) => {
             let name = name.as_str().unwrap_or_default();
             let field = "spec.source.persistentVolumeName";
+            if name.is_empty() {
+                causes.push(Cause::required(field, "must specify non empty persistentVolumeName"));
+            }
             causes.extend(names::subdomain(name).iter().map(|why| Cause::invalid(field, name, why)));
         }
         (None, Some(inline)) => {
-            for field in [
-                "capacity",
-                "claimRef",
-                "persistentVolumeReclaimPolicy",
-                "storageClassName",
-                "volumeAttributesClassName",
-            ] {
-                if inline.get(field).is_some() {
-                    let field = format!("spec.source.inlineVolumeSpec.{field}");
-                    causes.push(Cause::forbidden(
-                        field,
-                        "may not be specified in the context of inline volumes",
-                    ));
-                }
-            }
+            let inline = Field::new(inline, "spec.source.inlineVolumeSpec");
+            super::volumes::inline(&inline, &mut causes);
         }
     }
     for field in ["attachError", "detachError"] {
         let message = text(value, &["status", field, "message"]);
         if message.len() > 262_144 {
             causes.push(Cause::too_long(format!("status.{field}.message"), 262_144));
+        }
+        let code = Field::root(value).at("status").at(field).at("errorCode");
+        if code.number().is_some_and(|code| code < 0) {
+            causes.push(code.invalid("must be between 0 and 2147483647, inclusive"));
         }
     }
     causes
@@ -120,13 +118,85 @@ pub(super) fn update_attachment(old: &Value, new: &Value) -> Vec<Cause> {
 }
 
 pub(super) fn attributes(value: &Value) -> Vec<Cause> {
-    let driver = text(value, &["driverName"]);
     let mut causes = Vec::new();
-    if driver.is_empty() {
-        causes.push(Cause::required("driverName", ""));
-    }
+    Field::root(value).at("driverName").need_and_follow(super::claims::driver_name, &mut causes);
+    causes.extend(super::classes::parameters(value));
     if value["parameters"].as_object().is_none_or(serde_json::Map::is_empty) {
         causes.push(Cause::required("parameters", "must contain at least one key/value pair"));
+    }
+    causes
+}
+
+pub(super) fn csi_node(value: &Value) -> Causes {
+    let mut causes = Causes::new();
+    let mut seen = Vec::new();
+    for driver in Field::root(value).at("spec.drivers").items() {
+        let (name, id) = (driver.at("name"), driver.at("nodeID"));
+        name.need_and_follow(super::claims::driver_name, &mut causes);
+        id.need(&mut causes);
+        if id.text().len() > 256 {
+            causes.push(id.invalid("must be 256 characters or less"));
+        }
+        driver.at("allocatable.count").at_least(0, &mut causes);
+        if seen.contains(&name.text()) {
+            causes.push(name.duplicate());
+        }
+        seen.push(name.text());
+        let mut keys = Vec::new();
+        for key in driver.at("topologyKeys").items().iter().map(Field::text) {
+            if key.is_empty() {
+                causes.push(driver.required(""));
+            }
+            if keys.contains(&key) {
+                causes.push(Cause::duplicate(driver.path.as_str(), key));
+            }
+            keys.push(key);
+            causes.extend(
+                names::qualified_name(key).map(|why| Cause::invalid(driver.path.as_str(), key, &why)),
+            );
+        }
+    }
+    causes
+}
+
+/// A driver that a node has may not be another one under the same name.
+pub(super) fn update_csi_node(old: &Value, new: &Value) -> Causes {
+    let mut causes = csi_node(new);
+    let fixed =
+        |driver: &Value| [driver["name"].clone(), driver["nodeID"].clone(), driver["topologyKeys"].clone()];
+    let drivers = |value: &Value| value["spec"]["drivers"].as_array().cloned().unwrap_or_default();
+    for before in drivers(old) {
+        for after in drivers(new).iter().filter(|after| after["name"] == before["name"]) {
+            if fixed(&before) != fixed(after) {
+                causes.push(Cause::invalid("spec.drivers", after.clone(), IMMUTABLE));
+            }
+        }
+    }
+    causes
+}
+
+pub(super) fn capacity(value: &Value) -> Causes {
+    let mut causes = Causes::new();
+    let root = Field::root(value);
+    let class = root.at("storageClassName");
+    class.need(&mut causes);
+    class.follow(names::subdomain, &mut causes);
+    super::selectors::selector(&root.at("nodeTopology"), &mut causes);
+    for field in ["capacity", "maximumVolumeSize"] {
+        let amount = root.at(field);
+        if Quantity::parse(amount.text()).is_ok_and(Quantity::is_negative) {
+            causes.push(amount.invalid("must be greater than or equal to 0"));
+        }
+    }
+    causes
+}
+
+pub(super) fn update_capacity(old: &Value, new: &Value) -> Causes {
+    let mut causes = capacity(new);
+    for field in ["nodeTopology", "storageClassName"] {
+        if old[field] != new[field] {
+            causes.push(Field::root(new).at(field).invalid(IMMUTABLE));
+        }
     }
     causes
 }

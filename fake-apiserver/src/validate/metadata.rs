@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::field::{Causes, Field};
 use super::names;
 use crate::kinds::Kind;
 use crate::object::{at, strings, text};
@@ -33,7 +34,7 @@ fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
 }
 
 /// A name that only has to fit into a URL.
-fn path_segment(name: &str) -> Vec<String> {
+pub(super) fn path_segment(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
     }
@@ -51,18 +52,7 @@ fn common(value: &Value) -> Vec<Cause> {
         let label = label.as_str().unwrap_or_default();
         causes.extend(names::label_value(label).map(|why| Cause::invalid("metadata.labels", label, &why)));
     }
-    let mut size = 0;
-    for (key, annotation) in metadata["annotations"].as_object().into_iter().flatten() {
-        let lower = key.to_lowercase();
-        causes.extend(
-            names::qualified_name(&lower)
-                .map(|why| Cause::invalid("metadata.annotations", key.as_str(), &why)),
-        );
-        size += key.len() + annotation.as_str().map_or(0, str::len);
-    }
-    if size > 256 * 1024 {
-        causes.push(Cause::too_long("metadata.annotations", 256 * 1024));
-    }
+    annotations(&Field::new(&metadata["annotations"], "metadata.annotations"), &mut causes);
     let finalizers = strings(value, &["metadata", "finalizers"]);
     if finalizers.contains(&"orphan") && finalizers.contains(&"foregroundDeletion") {
         let why = "finalizer orphan and foregroundDeletion cannot be both set";
@@ -79,6 +69,47 @@ fn common(value: &Value) -> Vec<Cause> {
         }
     }
     causes
+}
+
+/// A map of annotations.
+pub(super) fn annotations(field: &Field<'_>, causes: &mut Causes) {
+    let mut size = 0;
+    for (key, annotation) in field.entries() {
+        let lower = key.to_lowercase();
+        causes
+            .extend(names::qualified_name(&lower).map(|why| Cause::invalid(field.path.as_str(), key, &why)));
+        size += key.len() + annotation.text().len();
+    }
+    if size > 256 * 1024 {
+        causes.push(Cause::too_long(field.path.as_str(), 256 * 1024));
+    }
+}
+
+/// Conditions of the newer form.
+pub(super) fn conditions(field: &Field<'_>, causes: &mut Causes) {
+    let mut seen = Vec::new();
+    for condition in field.items() {
+        let (kind, status, reason) = (condition.at("type"), condition.at("status"), condition.at("reason"));
+        if seen.contains(&kind.text()) {
+            causes.push(kind.duplicate());
+        }
+        seen.push(kind.text());
+        kind.follow(names::qualified_name, causes);
+        if kind.is_empty() {
+            causes.push(kind.required("must be set"));
+        }
+        status.must_be_one_of(&["False", "True", "Unknown"], causes);
+        condition.at("observedGeneration").at_least(0, causes);
+        if condition.at("lastTransitionTime").is_empty() {
+            causes.push(condition.at("lastTransitionTime").required("must be set"));
+        }
+        if reason.is_empty() {
+            causes.push(reason.required("must be set"));
+        }
+        if condition.at("message").text().len() > 32768 {
+            causes.push(Cause::too_long(condition.at("message").path, 32768));
+        }
+    }
 }
 
 /// Who an object belongs to: each owner fully named, and at most one of them in control.

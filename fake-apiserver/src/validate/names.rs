@@ -73,6 +73,69 @@ pub(crate) fn subdomain(text: &str) -> Vec<String> {
     wrong
 }
 
+/// The name of a port, as IANA has them.
+pub(crate) fn port_name(text: &str) -> Vec<String> {
+    let bytes = text.as_bytes();
+    let mut wrong = Vec::new();
+    if bytes.len() > 15 {
+        wrong.push("must be no more than 15 characters".to_owned());
+    }
+    if !bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-') {
+        wrong.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
+    }
+    if !bytes.iter().any(u8::is_ascii_lowercase) {
+        wrong.push("must contain at least one letter (a-z)".to_owned());
+    }
+    if text.contains("--") {
+        wrong.push("must not contain consecutive hyphens".to_owned());
+    }
+    if text.starts_with('-') || text.ends_with('-') {
+        wrong.push("must not begin or end with a hyphen".to_owned());
+    }
+    wrong
+}
+
+/// The name of an environment variable: whatever can be told from its value.
+pub(crate) fn env_name(text: &str) -> Vec<String> {
+    let printable = text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=');
+    if printable && !text.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        "a valid environment variable name must consist only of printable ASCII characters other than '='"
+            .to_owned(),
+    ]
+}
+
+/// The key of a config map's or secret's data, which becomes a file.
+pub(crate) fn data_key(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > 253 {
+        wrong.push("must be no more than 253 bytes".to_owned());
+    }
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if text.is_empty() || !text.bytes().all(fits) {
+        wrong.push("a valid config key must consist of alphanumeric characters, '-', '_' or '.'".to_owned());
+    }
+    if text == "." {
+        wrong.push("must not be '.'".to_owned());
+    }
+    if text == ".." {
+        wrong.push("must not be '..'".to_owned());
+    } else if text.starts_with("..") {
+        wrong.push("must not start with '..'".to_owned());
+    }
+    wrong
+}
+
+/// An address of either family, without leading zeros.
+pub(crate) fn address(text: &str) -> Vec<String> {
+    if text.parse::<std::net::IpAddr>().is_ok() {
+        return Vec::new();
+    }
+    vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()]
+}
+
 /// The value of a label.
 pub(crate) fn label_value(text: &str) -> Option<String> {
     if text.len() > 63 {

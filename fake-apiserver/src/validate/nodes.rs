@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::field::Field;
+use super::names;
 use crate::object::text;
+use crate::quantity::Quantity;
 use crate::status::Cause;
 
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
@@ -10,16 +13,41 @@ const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 pub(super) fn create(value: &Value) -> Vec<Cause> {
     let mut causes = taints(value);
     for (index, cidr) in value["spec"]["podCIDRs"].as_array().into_iter().flatten().enumerate() {
-        let cidr = cidr.as_str().unwrap_or_default();
-        let parsed = cidr.split_once('/').and_then(|(address, bits)| {
-            Some((address.parse::<std::net::IpAddr>().ok()?, bits.parse::<u8>().ok()?))
-        });
-        if parsed.is_none_or(|(address, bits)| bits > if address.is_ipv4() { 32 } else { 128 }) {
-            let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-            causes.push(Cause::invalid(format!("spec.podCIDRs[{index}]"), cidr, why));
+        let range = cidr.as_str().unwrap_or_default();
+        let field = format!("spec.podCIDRs[{index}]");
+        causes.extend(self::cidr(range).iter().map(|why| Cause::invalid(field.as_str(), range, why)));
+    }
+    causes.extend(amounts(value));
+    causes
+}
+
+/// What a node says it has.
+fn amounts(value: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for part in ["status.capacity", "status.allocatable"] {
+        for (name, entry) in Field::root(value).at(part).entries() {
+            let Ok(amount) = Quantity::parse(entry.text()) else { continue };
+            if amount.is_negative() {
+                causes.push(entry.invalid("must be greater than or equal to 0"));
+            }
+            let counted = name == "pods" || name.contains('/');
+            if counted && amount.nanos() % 1_000_000_000 != 0 {
+                causes.push(entry.invalid("must be an integer"));
+            }
         }
     }
     causes
+}
+
+/// A range of addresses.
+pub(super) fn cidr(text: &str) -> Vec<String> {
+    let parsed = text.split_once('/').and_then(|(address, bits)| {
+        Some((address.parse::<std::net::IpAddr>().ok()?, bits.parse::<u8>().ok()?))
+    });
+    if parsed.is_none_or(|(address, bits)| bits > if address.is_ipv4() { 32 } else { 128 }) {
+        return vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()];
+    }
+    Vec::new()
 }
 
 fn taints(value: &Value) -> Vec<Cause> {
@@ -27,7 +55,13 @@ fn taints(value: &Value) -> Vec<Cause> {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (index, taint) in value["spec"]["taints"].as_array().into_iter().flatten().enumerate() {
         let (key, effect) = (text(taint, &["key"]), text(taint, &["effect"]));
-        if !EFFECTS.contains(&effect) {
+        let field = |name: &str| format!("metadata.taints[{index}].{name}");
+        causes.extend(names::qualified_name(key).map(|why| Cause::invalid(field("key"), key, &why)));
+        let label = text(taint, &["value"]);
+        causes.extend(names::label_value(label).map(|why| Cause::invalid(field("value"), label, &why)));
+        if effect.is_empty() {
+            causes.push(Cause::required(field("effect"), ""));
+        } else if !EFFECTS.contains(&effect) {
             causes.push(Cause::unsupported(format!("metadata.taints[{index}].effect"), effect, EFFECTS));
         } else if seen.contains(&(key, effect)) {
             let shown =

@@ -1,149 +1,212 @@
-//! Decides whether a pod may be stored: what a scheduler or a kubelet could not do without. Checks of
-//! security contexts, probes and the many volume sources are left out. Answers to `ValidatePodCreate` and
-//! `ValidatePodUpdate`.
+//! Decides whether a pod, or the template of one, may be stored. Fields for Windows and for device claims are
+//! not looked into. Answers to `ValidatePodCreate`, `ValidatePodUpdate` and `ValidatePodTemplateSpec`.
+
+pub(crate) mod affinity;
+mod amounts;
+mod containers;
+mod env;
+mod probes;
+mod security;
+pub(super) mod status;
+mod volumes;
 
 use serde_json::{Value, json};
 
-use super::names;
+use self::volumes::Volumes;
+use super::field::{Causes, Field};
+use super::{metadata, names, selectors};
 use crate::object::{as_map_mut, text};
-use crate::quantity::Quantity;
 use crate::status::Cause;
 
 const RESTARTS: &[&str] = &["Always", "OnFailure", "Never"];
-const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+const DNS: &[&str] = &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const UPDATABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`, \
     `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations), \
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-pub(super) fn create(value: &Value) -> Vec<Cause> {
-    let mut causes = spec(&value["spec"], "spec");
-    let gated = list(&value["spec"], "schedulingGates").next().is_some();
-    if gated && !text(value, &["spec", "nodeName"]).is_empty() {
+pub(super) fn create(value: &Value) -> Causes {
+    let mut causes = stored(value);
+    let spec = Field::root(value).at("spec");
+    if !spec.at("ephemeralContainers").is_empty() {
+        causes.push(spec.at("ephemeralContainers").forbidden("cannot be set on create"));
+    }
+    if !spec.at("schedulingGates").is_empty() && !spec.at("nodeName").is_empty() {
         let why = "cannot be set until all schedulingGates have been cleared";
-        causes.push(Cause::forbidden("spec.nodeName", why));
+        causes.push(spec.at("nodeName").forbidden(why));
     }
     causes
+}
+
+/// What holds of a pod however often it was written.
+fn stored(value: &Value) -> Causes {
+    let mut causes = Causes::new();
+    let spec = Field::root(value).at("spec");
+    pod_spec(&spec, text(value, &["metadata", "name"]), true, &mut causes);
+    if spec.at("serviceAccountName").is_empty() {
+        for volume in spec.at("volumes").items() {
+            for source in volume.at("projected.sources").items() {
+                let token = source.at("serviceAccountToken");
+                if token.is_set() {
+                    causes.push(token.forbidden("must not be specified when serviceAccountName is not set"));
+                }
+            }
+        }
+    }
+    causes
+}
+
+/// What is wrong with the template of a pod.
+pub(super) fn template(template: &Field<'_>, causes: &mut Causes) {
+    template_metadata(&template.at("metadata"), causes);
+    let spec = template.at("spec");
+    pod_spec(&spec, "", false, causes);
+    if !spec.at("ephemeralContainers").is_empty() {
+        causes.push(
+            spec.at("ephemeralContainers").forbidden("ephemeral containers not allowed in pod template"),
+        );
+    }
+}
+
+fn template_metadata(field: &Field<'_>, causes: &mut Causes) {
+    selectors::labels(&field.at("labels"), causes);
+    metadata::annotations(&field.at("annotations"), causes);
+}
+
+fn pod_spec(spec: &Field<'_>, name: &str, is_pod: bool, causes: &mut Causes) {
+    let good = Volumes::check(spec, name, causes);
+    containers::all(spec, &good, is_pod, causes);
+    if spec.at("resources").is_set() {
+        amounts::resources(&spec.at("resources"), causes);
+    }
+    host_network(spec, is_pod, causes);
+    for (field, supported) in [("restartPolicy", RESTARTS), ("dnsPolicy", DNS)] {
+        if spec.at(field).is_empty() {
+            causes.push(spec.at(field).required(""));
+        } else {
+            spec.at(field).must_be_one_of(supported, causes);
+        }
+    }
+    selectors::labels(&spec.at("nodeSelector"), causes);
+    security::of_pod(spec, causes);
+    affinity::affinity(spec, causes);
+    dns(spec, causes);
+    for gate in spec.at("readinessGates").items() {
+        gate.at("conditionType").follow(names::qualified_name, causes);
+    }
+    gates(spec, causes);
+    affinity::spread(spec, causes);
+    named(spec, causes);
+    affinity::tolerations(spec, causes);
+    for alias in spec.at("hostAliases").items() {
+        alias.at("ip").follow(names::address, causes);
+        for name in alias.at("hostnames").items() {
+            Field::new(name.value, alias.at("hostnames").path).follow(names::subdomain, causes);
+        }
+    }
+    let preemption = spec.at("preemptionPolicy");
+    if preemption.is_set() {
+        preemption.must_be_one_of(&["PreemptLowerPriority", "Never"], causes);
+    }
+    for (name, entry) in spec.at("overhead").entries() {
+        causes.extend(names::qualified_name(name).map(|why| Cause::invalid(entry.path.as_str(), name, &why)));
+    }
+    let system = spec.at("os");
+    if system.is_set() {
+        if system.at("name").is_empty() {
+            causes.push(system.at("name").required("cannot be empty"));
+        } else {
+            Field::new(system.at("name").value, system.path.as_str())
+                .must_be_one_of(&["linux", "windows"], causes);
+        }
+    }
+}
+
+fn host_network(spec: &Field<'_>, is_pod: bool, causes: &mut Causes) {
+    if !spec.at("hostNetwork").is_true() {
+        return;
+    }
+    for container in spec.at("containers").items() {
+        for port in container.at("ports").items() {
+            let (host, own) = (port.at("hostPort"), port.at("containerPort").number().unwrap_or(0));
+            let number = host.number().unwrap_or(0);
+            if (is_pod || number != 0) && number != own {
+                causes.push(host.invalid("must match `containerPort` when `hostNetwork` is true"));
+            }
+        }
+    }
+}
+
+fn named(spec: &Field<'_>, causes: &mut Causes) {
+    for field in ["serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"] {
+        let name = spec.at(field);
+        if !name.is_empty() || field == "runtimeClassName" && name.is_set() {
+            name.follow(names::subdomain, causes);
+        }
+    }
+    for field in ["hostname", "subdomain"] {
+        if !spec.at(field).is_empty() {
+            spec.at(field).follow(names::label, causes);
+        }
+    }
+    let deadline = spec.at("activeDeadlineSeconds");
+    if deadline.is_set() {
+        deadline.between(1, i64::from(i32::MAX), causes);
+    }
+}
+
+fn dns(spec: &Field<'_>, causes: &mut Causes) {
+    let config = spec.at("dnsConfig");
+    let servers = config.at("nameservers");
+    if spec.at("dnsPolicy").text() == "None" {
+        if !config.is_set() {
+            causes.push(config.required("must provide `dnsConfig` when `dnsPolicy` is None"));
+            return;
+        }
+        if servers.is_empty() {
+            let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            causes.push(servers.required(why));
+            return;
+        }
+    }
+    if servers.len() > 3 {
+        causes.push(servers.invalid("must not have more than 3 nameservers"));
+    }
+    for server in servers.items() {
+        server.follow(names::address, causes);
+    }
+    let searches = config.at("searches");
+    if searches.len() > 32 {
+        causes.push(searches.invalid("must not have more than 32 search paths"));
+    }
+    for search in searches.items().iter().filter(|search| search.text() != ".") {
+        let plain = search.text().strip_suffix('.').unwrap_or(search.text()).replace('_', "a");
+        causes.extend(names::subdomain(&plain).iter().map(|why| search.invalid(why)));
+    }
+    for option in config.at("options").items() {
+        if option.at("name").is_empty() {
+            causes.push(option.required("must not be empty"));
+        }
+    }
+}
+
+fn gates(spec: &Field<'_>, causes: &mut Causes) {
+    let mut seen = Vec::new();
+    for gate in spec.at("schedulingGates").items() {
+        let name = gate.at("name").text();
+        causes.extend(names::qualified_name(name).map(|why| Cause::invalid(gate.path.as_str(), name, &why)));
+        if seen.contains(&name) {
+            causes.push(Cause::duplicate(gate.path.as_str(), name));
+        }
+        seen.push(name);
+    }
 }
 
 fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     value[field].as_array().into_iter().flatten()
 }
 
-/// What is wrong with a pod's spec, or a template's.
-pub(super) fn spec(spec: &Value, path: &str) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    volumes(spec, path, &mut causes);
-    if list(spec, "containers").next().is_none() {
-        causes.push(Cause::required(format!("{path}.containers"), ""));
-    }
-    containers(spec, path, &mut causes);
-    let restart = text(spec, &["restartPolicy"]);
-    if !restart.is_empty() && !RESTARTS.contains(&restart) {
-        causes.push(Cause::unsupported(format!("{path}.restartPolicy"), restart, RESTARTS));
-    }
-    for key in spec["nodeSelector"].as_object().into_iter().flatten().map(|(key, _)| key) {
-        let field = format!("{path}.nodeSelector");
-        causes.extend(names::qualified_name(key).map(|why| Cause::invalid(field, key.as_str(), &why)));
-    }
-    let node = text(spec, &["nodeName"]);
-    if !node.is_empty() {
-        let wrong = names::subdomain(node);
-        causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{path}.nodeName"), node, why)));
-    }
-    let required = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution";
-    let affinity = &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-    if affinity.is_object() && list(affinity, "nodeSelectorTerms").next().is_none() {
-        let why = "must have at least one node selector term";
-        causes.push(Cause::required(format!("{path}.{required}.nodeSelectorTerms"), why));
-    }
-    tolerations(spec, path, &mut causes);
-    causes
-}
-
-fn volumes(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let mut seen: Vec<&str> = Vec::new();
-    for (index, volume) in list(spec, "volumes").enumerate() {
-        let field = format!("{path}.volumes[{index}]");
-        let name = text(volume, &["name"]);
-        if name.is_empty() {
-            causes.push(Cause::required(format!("{field}.name"), ""));
-        } else if seen.contains(&name) {
-            causes.push(Cause::duplicate(format!("{field}.name"), name));
-        } else {
-            let wrong = names::label(name);
-            causes.extend(wrong.iter().map(|why| Cause::invalid(format!("{field}.name"), name, why)));
-        }
-        seen.push(name);
-        let sources = volume
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(source, _)| source)
-            .filter(|source| *source != "name");
-        for source in sources.skip(1) {
-            causes.push(Cause::forbidden(
-                format!("{field}.{source}"),
-                "may not specify more than 1 volume type",
-            ));
-        }
-        if volume.get("persistentVolumeClaim").is_some_and(|claim| text(claim, &["claimName"]).is_empty()) {
-            causes.push(Cause::required(format!("{field}.persistentVolumeClaim.claimName"), ""));
-        }
-    }
-}
-
-fn containers(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let mut seen: Vec<&str> = Vec::new();
-    for part in ["containers", "initContainers"] {
-        for (index, container) in list(spec, part).enumerate() {
-            let field = |name: &str| format!("{path}.{part}[{index}].{name}");
-            let name = text(container, &["name"]);
-            if name.is_empty() {
-                causes.push(Cause::required(field("name"), ""));
-            } else if seen.contains(&name) {
-                causes.push(Cause::duplicate(field("name"), name));
-            } else {
-                causes.extend(names::label(name).iter().map(|why| Cause::invalid(field("name"), name, why)));
-            }
-            seen.push(name);
-            if text(container, &["image"]).is_empty() {
-                causes.push(Cause::required(field("image"), ""));
-            }
-            let limits = container["resources"]["limits"].as_object().into_iter().flatten();
-            for (resource, limit) in limits {
-                let limit = limit.as_str().unwrap_or_default();
-                let request = text(container, &["resources", "requests", resource]);
-                let amount = |text: &str| Quantity::parse(text).ok().map(Quantity::nanos);
-                if amount(request).zip(amount(limit)).is_some_and(|(request, limit)| request > limit) {
-                    let why = format!("must be less than or equal to {resource} limit of {limit}");
-                    causes.push(Cause::invalid(field("resources.requests"), request, &why));
-                }
-            }
-        }
-    }
-}
-
-fn tolerations(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
-    for (index, one) in list(spec, "tolerations").enumerate() {
-        let field = |name: &str| format!("{path}.tolerations[{index}].{name}");
-        let (key, operator, effect) = (text(one, &["key"]), text(one, &["operator"]), text(one, &["effect"]));
-        if key.is_empty() && operator != "Exists" {
-            let why =
-                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            causes.push(Cause::invalid(field("operator"), operator, why));
-        }
-        if one.get("tolerationSeconds").is_some() && effect != "NoExecute" {
-            let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-            causes.push(Cause::invalid(field("effect"), effect, why));
-        }
-        if !effect.is_empty() && !EFFECTS.contains(&effect) {
-            causes.push(Cause::unsupported(field("effect"), effect, EFFECTS));
-        }
-    }
-}
-
 pub(super) fn update(old: &Value, new: &Value) -> Vec<Cause> {
-    let mut causes = create(new);
+    let mut causes = stored(new);
     let (before, after) = (&old["spec"], &new["spec"]);
     for part in ["containers", "initContainers"] {
         if list(before, part).count() != list(after, part).count() {
@@ -221,18 +284,24 @@ mod tests {
     use super::*;
 
     fn pod() -> Value {
+        let container = |image: &str| json!({"name": "c", "image": image, "imagePullPolicy": "Always", "terminationMessagePolicy": "File"});
         json!({"spec": {
-            "containers": [{"name": "c", "image": "i"}], "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c1"}}],
+            "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "containers": [container("i")], "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c1"}}],
         }})
     }
 
     #[test]
     fn a_pod_may_only_change_little() {
         let old = pod();
+        let with = |field: &str, value: &str| {
+            let mut containers = old["spec"]["containers"].clone();
+            containers[0][field] = value.into();
+            containers
+        };
         for (field, value, refused) in [
             ("activeDeadlineSeconds", json!(5), false),
-            ("containers", json!([{"name": "c", "image": "j"}]), false),
-            ("containers", json!([{"name": "d", "image": "i"}]), true),
+            ("containers", with("image", "j"), false),
+            ("containers", with("name", "d"), true),
             ("nodeName", json!("n1"), true),
             ("volumes", json!([]), true),
         ] {

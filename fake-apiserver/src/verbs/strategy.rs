@@ -11,6 +11,7 @@ use crate::kinds::{Kind, Trait};
 use crate::object::{as_map_mut, at, metadata_mut, text};
 use crate::routes::Target;
 use crate::server::Server;
+use crate::shapes;
 use crate::status::{Result, Status};
 
 /// Times that are shown even when there is none.
@@ -27,7 +28,10 @@ pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> Result<()> {
     }
     prune(value, kind);
     prune_metadata(value);
-    defaults::apply(kind, value).map_err(|why| unreadable(kind, why))
+    shapes::reduce(kind, value);
+    defaults::apply(kind, value).map_err(|why| unreadable(kind, why))?;
+    shapes::complete(kind, value);
+    Ok(())
 }
 
 fn unreadable(kind: &Kind, why: &str) -> Box<Status> {
@@ -97,6 +101,7 @@ pub(crate) fn prepare_create(server: &Server, kind: &Kind, value: &mut Value) {
         return;
     }
     defaults::reset_status(kind, value, &server.timestamp());
+    shapes::complete(kind, value);
 }
 
 /// Restores the parts that the endpoint does not write.
@@ -155,7 +160,10 @@ fn restore_others(old: &Value, value: &mut Value, but: &[&str]) {
 
 /// Completes a status that was written alone.
 pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<()> {
-    defaults::apply_status(kind, value).map_err(|why| unreadable(kind, why))
+    shapes::reduce(kind, value);
+    defaults::apply_status(kind, value).map_err(|why| unreadable(kind, why))?;
+    shapes::complete(kind, value);
+    Ok(())
 }
 
 fn restore(old: &Value, value: &mut Value, field: &str) {

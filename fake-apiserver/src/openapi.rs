@@ -1,0 +1,187 @@
+//! Decides what the server says of its API in the words of `OpenAPI`: an index, a document for each group and
+//! version, and the older single document. Paths follow from the table of kinds, schemas are those of
+//! `schema`. Only JSON is written: whoever wants protocol buffers alone is refused. Answers to
+//! `k8s.io/kube-openapi/pkg/handler3` and `.../handler`.
+
+mod paths;
+mod swagger;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use crate::answer::{Answer, JSON, TEXT};
+use crate::hash;
+use crate::kinds::{Kind, Kinds};
+use crate::negotiate;
+use crate::request::Request;
+use crate::schema;
+use crate::status::{Result, Status};
+
+/// A document and its hash.
+struct Document {
+    bytes: Bytes,
+    hash: String,
+}
+
+impl Document {
+    fn new(value: &Value) -> Arc<Self> {
+        let bytes = Bytes::from(value.to_string());
+        Arc::new(Self { hash: hash::of(&bytes), bytes })
+    }
+}
+
+/// The documents of groups without custom kinds: they are the same in every server.
+static BUILT_IN: LazyLock<Mutex<HashMap<String, Arc<Document>>>> = LazyLock::new(Mutex::default);
+
+pub(crate) fn answer(kinds: &Kinds, request: &Request, segments: &[String]) -> Result<Answer> {
+    if !matches!(request.method.as_str(), "GET" | "HEAD") {
+        return Err(Status::method_not_allowed());
+    }
+    if negotiate::choose(&request.accept, |convert| convert.is_none()).is_none() {
+        let message = "only application/json is written: send Accept: application/json";
+        return Err(Box::new(Status::new(406, "NotAcceptable", message)));
+    }
+    let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+    match &parts[..] {
+        ["openapi", "v3"] => Ok(index(kinds)),
+        ["openapi", "v3", path @ ..] => Ok(match document(kinds, &path.join("/")) {
+            Some(document) => send(request, &document),
+            None => Answer::no_page(),
+        }),
+        ["openapi", "v2"] => {
+            let document = Document::new(&swagger::document(kinds));
+            Ok(Answer::tagged(JSON, document.bytes.clone(), &request.none_match)
+                .with_header("vary", "Accept"))
+        }
+        _ => Ok(Answer::no_page()),
+    }
+}
+
+/// Where each document is, with its hash, so that a client reads again only what has changed.
+fn index(kinds: &Kinds) -> Answer {
+    let mut paths = BTreeMap::new();
+    let versions = versions(kinds);
+    let names = versions.iter().map(|(group, version)| name(group, version));
+    for name in names.chain(["version".to_owned()]) {
+        if let Some(document) = document(kinds, &name) {
+            let url = format!("/openapi/v3/{name}?hash={}", document.hash);
+            paths.insert(name, json!({"serverRelativeURL": url}));
+        }
+    }
+    let index = json!({"paths": paths}).to_string();
+    let mut answer = Answer::text(200, index);
+    answer.content_type = TEXT;
+    answer
+}
+
+fn send(request: &Request, document: &Document) -> Answer {
+    let wanted = request.query.get("hash");
+    if !wanted.is_empty() && wanted != document.hash {
+        let url = format!("{}?hash={}", request.path, document.hash);
+        let mut answer = Answer::text(301, "").with_header("location", url);
+        answer.content_type = JSON;
+        return answer;
+    }
+    let kept = if wanted.is_empty() { "no-cache, private" } else { "public, immutable" };
+    Answer::tagged(JSON, document.bytes.clone(), &request.none_match)
+        .with_header("vary", "Accept")
+        .with_header("cache-control", kept)
+}
+
+/// Every group and version that is served.
+fn versions(kinds: &Kinds) -> Vec<(String, String)> {
+    let mut versions: Vec<(String, String)> =
+        kinds.all().iter().map(|kind| (kind.group.to_string(), kind.version.to_string())).collect();
+    versions.sort();
+    versions.dedup();
+    versions
+}
+
+/// `api/v1` or `apis/apps/v1`.
+fn name(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+fn document(kinds: &Kinds, name: &str) -> Option<Arc<Document>> {
+    let parts: Vec<&str> = name.split('/').collect();
+    let (group, version) = match parts[..] {
+        ["api", version] => ("", version),
+        ["apis", group, version] => (group, version),
+        ["version"] => return Some(Document::new(&envelope(&paths::version(), &Map::new()))),
+        _ => return None,
+    };
+    let of: Vec<&Kind> = kinds_of(kinds, group, version).collect();
+    if of.is_empty() {
+        return None;
+    }
+    let make = || Document::new(&envelope(&paths::of(&of), &components(&of, group, version)));
+    if of.iter().any(|kind| kind.custom) {
+        return Some(make());
+    }
+    let mut documents = BUILT_IN.lock().unwrap_or_else(PoisonError::into_inner);
+    Some(documents.entry(name.to_owned()).or_insert_with(make).clone())
+}
+
+fn kinds_of<'a>(kinds: &'a Kinds, group: &'a str, version: &'a str) -> impl Iterator<Item = &'a Kind> {
+    let all = kinds.all().iter().map(Arc::as_ref);
+    all.filter(move |kind| kind.group == group && kind.version == version)
+}
+
+fn envelope(paths: &Map<String, Value>, schemas: &Map<String, Value>) -> Value {
+    json!({
+        "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "1.36"}, "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
+        },
+    })
+}
+
+/// The schemas of a document; a custom kind whose schema is not known here has any fields.
+fn components(kinds: &[&Kind], group: &str, version: &str) -> Map<String, Value> {
+    let mut schemas = schema::components(group, version);
+    for kind in kinds.iter().filter(|kind| kind.custom) {
+        let about = |name: &str| json!([{"group": group, "version": version, "kind": name}]);
+        let metadata = |name: &str| json!({"$ref": format!("#/components/schemas/{META}{name}")});
+        let one = component_name(kind, "");
+        let list = json!({
+            "type": "object", "required": ["items"],
+            "properties": {
+                "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": metadata("ListMeta"),
+                "items": {"type": "array", "items": {"$ref": format!("#/components/schemas/{one}")}},
+            },
+            "x-kubernetes-group-version-kind": about(&format!("{}List", kind.kind)),
+        });
+        let object = json!({
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {
+                "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": metadata("ObjectMeta"),
+            },
+            "x-kubernetes-group-version-kind": about(&kind.kind),
+        });
+        schemas.insert(one, object);
+        schemas.insert(component_name(kind, "List"), list);
+        for name in ["ListMeta", "ObjectMeta", "ManagedFieldsEntry", "OwnerReference", "FieldsV1", "Time"] {
+            let name = format!("{META}{name}");
+            if let Some(component) = schema::component(&name) {
+                schemas.insert(name, component.value().clone());
+            }
+        }
+    }
+    schemas
+}
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+
+/// The name of the schema of a kind, or of its list.
+fn component_name(kind: &Kind, ending: &str) -> String {
+    let name = format!("{}{ending}", kind.kind);
+    if let Some(known) = schema::name_of(&kind.api_version(), &name) {
+        return known.to_owned();
+    }
+    let reversed: Vec<&str> = kind.group.rsplit('.').collect();
+    format!("{}.{}.{name}", reversed.join("."), kind.version)
+}
