@@ -29,11 +29,12 @@ use std::sync::Arc;
 pub(crate) use definition::is_definition;
 pub(crate) use scale::scale;
 pub(crate) use serve::{forbids_create, on_delete, removed, serve, written};
-pub(crate) use strict::{check_patched, field_warnings};
+pub(crate) use strict::{check_patched, check_type, field_warnings};
 
 use serde_json::Value;
 
 use crate::kinds::{Kind, Kinds};
+use crate::request::Request;
 use crate::routes::Target;
 use crate::status::{Cause, Status};
 use version::Version;
@@ -129,4 +130,16 @@ pub(crate) fn refusal_of(kinds: &Kinds, path: &str) -> Option<Box<Status>> {
     let index = kinds.by_plural(group, version, plural)?;
     let fits = kinds.get(index).namespaced == rest.contains(&"namespaces");
     fits.then(|| Status::not_found(group, plural, name))
+}
+
+/// What there is to warn of before it is known what comes of a request: the version may be on its way out, and what is wrong
+/// with the fields is said of refused objects too.
+pub(crate) fn warnings_of_request(request: &Request, kind: &Kind, refused: bool) -> Vec<String> {
+    let Some(version) = &kind.definition else { return Vec::new() };
+    let mut warnings: Vec<String> = version.warning.iter().cloned().collect();
+    if refused && matches!(request.method.as_str(), "POST" | "PUT") {
+        // A strict request was refused for them, and says so.
+        warnings.extend(field_warnings(kind, request).unwrap_or_default());
+    }
+    warnings
 }

@@ -160,9 +160,9 @@ impl Server {
         match found {
             Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
                 self.calls.around(request, &target, || {
-                    let answer = self.dispatch(request, &target).unwrap_or_else(Answer::from);
-                    let custom = target.kind.definition.as_ref();
-                    answer.with_warnings(custom.and_then(|version| version.warning.clone()))
+                    let answer = self.dispatch(request, &target);
+                    let warnings = crds::warnings_of_request(request, &target.kind, answer.is_err());
+                    answer.unwrap_or_else(Answer::from).with_warnings(warnings)
                 })
             }),
             Some(Route::Other(segments)) if segments.first().is_some_and(|first| first == "openapi") => {

@@ -137,7 +137,9 @@ fn reduce_form(form: &Form, value: &mut Value, depth: usize) {
     match (form, value) {
         (Form::Struct(name), value) => reduce_struct(name, value, depth + 1),
         (Form::List(inner), Value::Array(items)) => {
-            items.iter_mut().for_each(|item| reduce_form(inner, item, depth));
+            for item in items {
+                reduce_form(inner, item, depth);
+            }
         }
         (Form::Map(inner), Value::Object(entries)) => {
             entries.values_mut().for_each(|entry| reduce_form(inner, entry, depth));
@@ -186,7 +188,9 @@ fn complete_form(form: &Form, value: &mut Value, depth: usize) {
     match (form, value) {
         (Form::Struct(name), value) => complete_struct(name, value, depth + 1),
         (Form::List(inner), Value::Array(items)) => {
-            items.iter_mut().for_each(|item| complete_form(inner, item, depth));
+            for item in items {
+                complete_form(inner, item, depth);
+            }
         }
         (Form::Map(inner), Value::Object(entries)) => {
             entries.values_mut().for_each(|entry| complete_form(inner, entry, depth));
@@ -214,6 +218,7 @@ mod tests {
     use crate::kinds::Kinds;
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "it makes the table below readable")]
     fn check(kind: &str, given: Value, reduced: Value, completed: Value) {
         let kinds = Kinds::served();
         let kind = kinds.get(kinds.named(kind).unwrap());
@@ -248,8 +253,8 @@ mod tests {
 
     #[test]
     fn every_served_kind_has_a_type() {
-        // Definitions hold themselves, and have a form of their own.
-        for kind in Kinds::served().all().iter().filter(|kind| !crate::crds::is_definition(kind)) {
+        // Definitions of custom resources have a schema inside, which holds itself: they are completed where they are read.
+        for kind in Kinds::served().all().iter().filter(|kind| kind.group != "apiextensions.k8s.io") {
             assert!(type_of(kind).is_some(), "{kind:?}");
         }
     }

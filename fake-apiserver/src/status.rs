@@ -229,6 +229,11 @@ impl Cause {
         Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {}", value.into()))
     }
 
+    /// A reference to something that is not there.
+    pub(crate) fn not_found(field: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(field, "FieldValueNotFound", format!("Not found: {}", value.into()))
+    }
+
     /// The value is of another type than its schema wants.
     pub(crate) fn type_invalid(field: impl Into<String>, value: impl Into<Value>, why: &str) -> Self {
         Self::new(field, "FieldValueTypeInvalid", format!("Invalid value: {}: {why}", value.into()))
@@ -260,11 +265,6 @@ impl Cause {
     pub(crate) fn within(self, field: &str) -> Self {
         let field = if self.field == "<nil>" { field.to_owned() } else { format!("{field}.{}", self.field) };
         Self::new(field, self.reason, self.message)
-    }
-
-    /// A reference to something that is not there.
-    pub(crate) fn not_found(field: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self::new(field, "FieldValueNotFound", format!("Not found: {}", value.into()))
     }
 
     /// Adds why to a cause that says only what.

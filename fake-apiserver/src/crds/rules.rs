@@ -150,9 +150,8 @@ fn walk(
     }
     match value {
         Value::Object(fields) => {
-            let correlates = schema.map_type.as_deref() != Some("atomic");
             for (name, field) in fields {
-                let before = old.filter(|_| correlates).and_then(|old| old.get(name));
+                let before = old.and_then(|old| old.get(name));
                 if let Some(property) = schema.properties.get(name) {
                     walk(property, field, before, &child(path, name), unchanged, broken);
                 } else if let Some(like) = schema.additional_schema() {

@@ -6,8 +6,11 @@
 use serde_json::Value;
 
 use super::formats;
-use super::schema::{Additional, Schema};
+use super::schema::{Additional, Bound, Schema};
 use crate::status::Cause;
+
+/// The largest number up to which every whole one has a float of its own.
+const LARGEST_WHOLE: f64 = 9_007_199_254_740_991.0;
 
 /// What is wrong with one value, before it is known where the whole stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,8 +100,8 @@ fn form(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
+        Value::Number(number) if number.is_i64() => "integer",
+        Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
@@ -171,7 +174,8 @@ fn type_of(schema: &Schema, forms: &[&str], value: &Value, path: &str) -> Found 
         let allowed = forms.is_empty() || schema.nullable;
         return if allowed { ok } else { Found::fails_with(path, wrong_type(path, &all, is)) };
     }
-    let whole = is == "number" && value.as_f64().is_some_and(|float| float.fract() == 0.0);
+    let whole = is == "number"
+        && value.as_f64().is_some_and(|float| float.fract() == 0.0 && float.abs() <= LARGEST_WHOLE);
     let fits = forms.contains(&is)
         || whole && forms.contains(&"integer")
         || is == "integer" && forms.contains(&"number");
@@ -289,30 +293,39 @@ fn number(schema: &Schema, forms: &[&str], value: &Value, path: &str) -> Found {
         };
         found.add("", Wrong::Whole(format!("Checked value must be of type {kind} {format} in {path}")));
     }
+    // Next to an integer, limits lose their fraction.
+    let limit = |limit: f64| if value.is_i64() { limit.trunc() } else { limit };
     if let Some(factor) = schema.multiple_of {
+        let factor = limit(factor);
         let quotient = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
-        if factor > 0.0 && (quotient - quotient.round()).abs() > 1e-9 {
-            found.add(
-                path,
-                invalid(value.clone(), format!("{path} in body should be a multiple of {factor}")),
-            );
+        let whole = (quotient - quotient.round()).abs() < 1e-9 && quotient.abs() <= LARGEST_WHOLE;
+        if factor <= 0.0 {
+            let why = format!("factor MultipleOf declared for {path} must be positive: {factor}");
+            found.add(path, invalid(factor, why));
+        } else if !whole && !(value.is_i64() && float % factor == 0.0) {
+            let why = format!("{path} in body should be a multiple of {factor}");
+            found.add(path, invalid(value.clone(), why));
         }
     }
-    let relation = |exclusive: bool, word: &str| {
-        let or_equal = if exclusive { "" } else { " or equal to" };
-        format!("{path} in body should be {word} than{or_equal}")
+    let bound = |bound: Option<Bound>| bound.map(|bound| Bound { limit: limit(bound.limit), ..bound });
+    let (least, most) = (bound(schema.minimum), bound(schema.maximum));
+    found.merge(limits(least, most, value, path));
+    found
+}
+
+fn limits(least: Option<Bound>, most: Option<Bound>, value: &Value, path: &str) -> Found {
+    let mut found = Found::default();
+    let float = value.as_f64().unwrap_or_default();
+    let relation = |bound: Bound, word: &str| {
+        let or_equal = if bound.exclusive { "" } else { " or equal to" };
+        format!("{path} in body should be {word} than{or_equal} {}", bound.limit)
     };
-    if let Some(bound) =
-        schema.minimum.filter(|bound| float < bound.limit || bound.exclusive && float <= bound.limit)
+    if let Some(bound) = least.filter(|bound| float < bound.limit || bound.exclusive && float <= bound.limit)
     {
-        let message = format!("{} {}", relation(bound.exclusive, "greater"), bound.limit);
-        found.add(path, invalid(value.clone(), message));
+        found.add(path, invalid(value.clone(), relation(bound, "greater")));
     }
-    if let Some(bound) =
-        schema.maximum.filter(|bound| float > bound.limit || bound.exclusive && float >= bound.limit)
-    {
-        let message = format!("{} {}", relation(bound.exclusive, "less"), bound.limit);
-        found.add(path, invalid(value.clone(), message));
+    if let Some(bound) = most.filter(|bound| float > bound.limit || bound.exclusive && float >= bound.limit) {
+        found.add(path, invalid(value.clone(), relation(bound, "less")));
     }
     found
 }
@@ -343,9 +356,24 @@ fn one_of_values(schema: &Schema, value: &Value, path: &str) -> Found {
     Found::fails_with(path, Wrong::Unsupported(value.clone(), schema.values.iter().map(show).collect()))
 }
 
-/// Numbers are the same whichever way they are written.
-fn same(one: &Value, other: &Value) -> bool {
-    one == other || one.is_number() && other.is_number() && one.as_f64() == other.as_f64()
+/// Whether a value is the one that is allowed once it has its type, as Go converts: a float loses its fraction, and a
+/// number is the letter that has it.
+fn same(allowed: &Value, value: &Value) -> bool {
+    match (allowed, value) {
+        (Value::Number(allowed), Value::Number(value)) => match (allowed.as_i64(), value.as_f64()) {
+            (Some(allowed), Some(float)) if !value.is_i64() => {
+                #[expect(clippy::cast_possible_truncation, reason = "that is what is asked for")]
+                let whole = float as i64;
+                whole == allowed
+            }
+            _ => allowed.as_f64() == value.as_f64(),
+        },
+        (Value::String(allowed), Value::Number(value)) => {
+            let letter = value.as_i64().and_then(|code| u32::try_from(code).ok()).and_then(char::from_u32);
+            letter.is_some_and(|letter| allowed.chars().eq([letter]))
+        }
+        _ => allowed == value,
+    }
 }
 
 fn object(
