@@ -112,7 +112,7 @@ impl Calls {
 }
 
 impl Call {
-    fn new(request: &Request, target: &Target, number: u64) -> Self {
+    pub(crate) fn new(request: &Request, target: &Target, number: u64) -> Self {
         let collection = target.name.is_empty();
         let verb = match request.method.as_str() {
             "GET" | "HEAD" if collection && request.query.flag("watch") => "watch",

@@ -1,13 +1,16 @@
 //! Decides how requests come in and answers go out over HTTP. Never looks into a body. Answers to the HTTP
 //! half of `k8s.io/apiserver/pkg/server`.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use bytes::Bytes;
+use http_body::Frame;
 use http_body_util::{BodyExt, Limited};
 use tokio::net::TcpListener;
 
@@ -46,7 +49,7 @@ async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Requ
     let path_and_query = parts.uri.path_and_query().map_or("/", ::http::uri::PathAndQuery::as_str);
     let method = parts.method.as_str();
     let request = Request::new(method, path_and_query, text(header::CONTENT_TYPE), Bytes::new());
-    let mut request = request.accepting(text(header::ACCEPT));
+    let mut request = request.accepting(text(header::ACCEPT)).by(text(header::USER_AGENT));
     text(header::IF_NONE_MATCH).clone_into(&mut request.none_match);
     let certified = parts.extensions.get::<Arc<User>>();
     match auth::authenticate(&server, text(header::AUTHORIZATION), certified) {
@@ -59,11 +62,31 @@ async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Requ
         return response(present::refusal(&request, &status));
     };
     request.body = body.to_bytes();
-    response(server.answer(&request).await)
+    server.answer(&request).await.map_or_else(|_lost| lost(), response)
 }
 
 fn header_text(headers: &HeaderMap, name: HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// An answer of which nothing arrives: the connection goes with it.
+fn lost() -> Response<Body> {
+    Response::new(Body::new(Broken))
+}
+
+/// A body that fails before it says anything.
+struct Broken;
+
+impl http_body::Body for Broken {
+    type Data = bytes::Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<bytes::Bytes>, std::io::Error>>> {
+        Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())))
+    }
 }
 
 fn response(answer: Answer) -> Response<Body> {

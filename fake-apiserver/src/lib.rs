@@ -15,6 +15,7 @@
     reason = "refusals are boxed where they are made, because results carry them boxed"
 )]
 
+mod admin;
 mod admission;
 mod answer;
 mod auth;
@@ -24,9 +25,11 @@ mod crds;
 mod defaults;
 mod discovery;
 mod events;
+mod faults;
 mod hash;
 mod history;
 mod http;
+mod journal;
 mod kinds;
 mod log;
 mod names;
@@ -46,6 +49,7 @@ mod shapes;
 mod status;
 mod store;
 mod table;
+mod tampering;
 mod validate;
 mod verbs;
 mod warnings;
@@ -65,6 +69,8 @@ use crate::server::Server;
 
 pub use crate::auth::{Token, TokenFileError};
 pub use crate::calls::{Call, Fault, FaultHook};
+pub use crate::faults::{Cutting, Faults, FaultsError, Lose, Refusal, Rule, Withheld};
+pub use crate::journal::{Entry, Journal};
 pub use crate::log::OpenError;
 pub use crate::options::{Admission, Ids, Now, Options, Plugins};
 pub use crate::status::Status;
@@ -169,7 +175,7 @@ impl FakeApiServer {
         body: &[u8],
     ) -> (u16, Bytes) {
         let request = Request::new(method, path_and_query, content_type, Bytes::copy_from_slice(body));
-        let answer = self.server.settle(|| Ok(self.server.handle(&request))).unwrap_or_else(Answer::from);
+        let answer = self.server.answer_now(&request).unwrap_or_else(Answer::from);
         match answer.content {
             Content::Ready(body) => (answer.code, body),
             Content::Watch(_) => {
@@ -234,6 +240,25 @@ impl FakeApiServer {
     /// Lets requests go wrong from now on; `None` ends it.
     pub fn set_faults(&self, hook: Option<FaultHook>) {
         self.server.calls.set_hook(hook);
+    }
+
+    /// Puts a script of faults into force in place of the last one; `None` ends it.
+    ///
+    /// # Errors
+    /// When it makes no sense, or names a kind that is not served; then the last one stays.
+    pub fn script_faults(&self, faults: Option<Faults>) -> Result<(), FaultsError> {
+        self.server.script(faults)
+    }
+
+    /// The requests so far, the last [`Options::journal`] of them.
+    #[must_use]
+    pub fn journal(&self) -> Journal {
+        self.server.journal.read()
+    }
+
+    /// Starts the journal anew.
+    pub fn clear_journal(&self) {
+        self.server.journal.clear();
     }
 
     /// Starts (with an empty log) or stops remembering calls.

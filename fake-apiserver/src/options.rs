@@ -68,6 +68,10 @@ pub struct Options {
     pub credentials_required: bool,
     /// How many events may wait for a watcher that does not read; the next one ends its stream.
     pub watch_buffer: usize,
+    /// How many requests the journal remembers; 0 is none.
+    pub journal: usize,
+    /// Whether `/_pvbind/` is served: faults, the journal and the watches, for a test that has no other way to the server.
+    pub admin: bool,
 }
 
 impl Default for Options {
@@ -81,6 +85,8 @@ impl Default for Options {
             credentials_required: false,
             history: 10_000,
             watch_buffer: 10_000,
+            journal: 0,
+            admin: false,
         }
     }
 }
@@ -93,6 +99,8 @@ impl std::fmt::Debug for Options {
             .field("plugins", &self.plugins)
             .field("history", &self.history)
             .field("watch_buffer", &self.watch_buffer)
+            .field("journal", &self.journal)
+            .field("admin", &self.admin)
             .finish_non_exhaustive()
     }
 }

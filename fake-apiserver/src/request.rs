@@ -22,6 +22,8 @@ pub(crate) struct Request {
     pub(crate) none_match: String,
     pub(crate) user: Arc<User>,
     pub(crate) body: Bytes,
+    /// What the client calls itself.
+    pub(crate) user_agent: String,
 }
 
 impl Request {
@@ -38,7 +40,14 @@ impl Request {
             none_match: String::new(),
             user: User::trusted(),
             body,
+            user_agent: String::new(),
         }
+    }
+
+    /// The same request by a client of that name.
+    pub(crate) fn by(mut self, user_agent: &str) -> Self {
+        user_agent.clone_into(&mut self.user_agent);
+        self
     }
 
     /// The same request with an `Accept` header.
@@ -115,6 +124,11 @@ impl Query {
     /// The first value of a parameter, or "".
     pub(crate) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(one, _)| one == name).map_or("", |(_, value)| value)
+    }
+
+    /// All of them, in their order.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.0
     }
 
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {

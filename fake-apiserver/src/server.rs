@@ -15,6 +15,8 @@ use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::crds;
 use crate::discovery;
+use crate::faults;
+use crate::journal;
 use crate::log::{Compaction, Log, OpenError};
 use crate::names::Names;
 use crate::openapi;
@@ -33,6 +35,10 @@ pub(crate) struct Server {
     pub(crate) names: Mutex<Names>,
     pub(crate) changes: watch::Sender<Change>,
     pub(crate) calls: Calls,
+    /// What goes wrong on demand.
+    pub(crate) faults: faults::Switches,
+    /// What was asked.
+    pub(crate) journal: journal::Log,
     /// Where writes are kept; without it they are in memory alone.
     log: Option<Log>,
     pub(crate) users: Authenticator,
@@ -76,6 +82,8 @@ impl Server {
             store,
             changes: watch::Sender::default(),
             calls: Calls::default(),
+            faults: faults::Switches::default(),
+            journal: journal::Log::new(options.journal),
             log,
             users: Authenticator::new(&options),
             stopping: AtomicBool::new(false),
@@ -101,7 +109,8 @@ impl Server {
 
     /// The time so many seconds from now.
     pub(crate) fn timestamp_in(&self, seconds: i64) -> String {
-        let now = (self.options.now)().as_second().saturating_add(seconds);
+        let skew = self.faults.get().map_or(0, |active| active.faults.clock_skew_seconds);
+        let now = (self.options.now)().as_second().saturating_add(seconds).saturating_add(skew);
         Timestamp::from_second(now).unwrap_or(Timestamp::MAX).to_string()
     }
 
@@ -134,7 +143,7 @@ impl Server {
     }
 
     /// Answers a request once everything that the answer may show is on disk.
-    pub(crate) async fn answer(&self, request: &Request) -> Answer {
+    pub(crate) async fn kept(&self, request: &Request) -> Answer {
         let Some(log) = &self.log else { return self.handle(request) };
         let ticket = log.ticket();
         let answer = self.handle(request);

@@ -35,7 +35,7 @@ pub(crate) type Delivery = (Shown, Arc<Event>);
 struct Watcher {
     filter: Arc<Filter>,
     sender: mpsc::Sender<Delivery>,
-    /// Up to here it was told everything when it came.
+    /// Up to here it knew everything when it came, or was told.
     told: u64,
 }
 
@@ -72,6 +72,15 @@ impl Table {
             let shown = event.shown_to(&watcher.filter);
             shown.is_none_or(|shown| watcher.sender.try_send((shown, event.clone())).is_ok())
         });
+    }
+
+    /// Forgets the oldest events beyond so many.
+    fn trim(&mut self, history: usize) {
+        while self.history.len() > history {
+            if let Some(dropped) = self.history.pop_front() {
+                self.forgotten = dropped.revision;
+            }
+        }
     }
 
     /// Shows an event to the watchers, or holds it back with the others.
@@ -261,11 +270,7 @@ impl Store {
         let table = &mut self.tables[index];
         let event = Arc::new(event);
         table.history.push_back(event.clone());
-        while table.history.len() > history {
-            if let Some(dropped) = table.history.pop_front() {
-                table.forgotten = dropped.revision;
-            }
-        }
+        table.trim(history);
         if self.unwritten.is_none() {
             return table.show(event);
         }
@@ -300,6 +305,26 @@ impl Store {
         }
     }
 
+    /// Remembers so many events of each kind from now on.
+    pub(crate) fn set_history(&mut self, history: usize) {
+        self.history = history.max(1);
+        for table in &mut self.tables {
+            table.trim(self.history);
+        }
+    }
+
+    /// How many watches of each kind are open, and whether they are held back.
+    pub(crate) fn watches(&mut self) -> Vec<(String, usize, bool)> {
+        let mut found = Vec::new();
+        for (index, table) in self.tables.iter_mut().enumerate() {
+            table.watchers.retain(|watcher| !watcher.sender.is_closed());
+            if !table.watchers.is_empty() || table.held.is_some() {
+                found.push((self.kinds.get(index).id(), table.watchers.len(), table.held.is_some()));
+            }
+        }
+        found
+    }
+
     /// Starts a watch after a revision: everything later is either missed (and handed over now) or still to
     /// come.
     pub(crate) fn watch(&mut self, kind: usize, filter: &Arc<Filter>, after: u64) -> Result<Subscription> {
@@ -318,7 +343,7 @@ impl Store {
         let missed = table.history.range(first..).take_while(|event| event.revision < held_from);
         let missed = missed.filter_map(|event| Some((event.shown_to(filter)?, event.clone()))).collect();
         let (sender, receiver) = mpsc::channel(buffer);
-        let told = current.min(held_from - 1);
+        let told = current.min(held_from - 1).max(after);
         table.watchers.push(Watcher { filter: filter.clone(), sender, told });
         Ok(Subscription { missed, receiver })
     }

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::faults::{Cut, Withheld};
 use crate::history::{Event, Shown, event_line, write_event};
 use crate::kinds::Kind;
 use crate::object::{Object, as_map_mut};
@@ -52,6 +53,10 @@ pub(crate) struct WatchBody {
     timers: Option<Timers>,
     bookmark_due: Option<u64>,
     failure: Option<Bytes>,
+    /// How many more events may be shown, where a fault counts them.
+    events_left: Option<u64>,
+    /// Whether the bookmark that ends the initial events is withheld.
+    endless: bool,
     shown: Option<Presentation>,
 }
 
@@ -84,8 +89,40 @@ impl WatchBody {
             timers: None,
             bookmark_due: None,
             failure: None,
+            events_left: None,
+            endless: false,
             shown: None,
         }
+    }
+
+    /// Lets the stream end early, or go without bookmarks.
+    pub(crate) fn tamper(&mut self, cut: Option<Cut>, withheld: Option<Withheld>) {
+        if let Some(cut) = cut {
+            self.events_left = cut.events;
+            if cut.events == Some(0) {
+                self.cut();
+            }
+            self.timeout = cut.after.map_or(self.timeout, |after| after.min(self.timeout));
+        }
+        self.bookmarks &= withheld.is_none();
+        self.endless = withheld == Some(Withheld::All);
+    }
+
+    /// One more event was shown. The last one takes everything with it that would come after.
+    fn count_event(&mut self) {
+        if let Some(left) = &mut self.events_left {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.cut();
+            }
+        }
+    }
+
+    fn cut(&mut self) {
+        self.initial = Vec::new().into_iter();
+        self.initial_end = None;
+        self.missed.clear();
+        self.receiver = None;
     }
 
     /// Shows each object in another shape from now on.
@@ -126,11 +163,12 @@ impl WatchBody {
                 Some(view) => write_event(&mut frame, "ADDED", Object::new(view, object.revision).bytes()),
                 None => write_event(&mut frame, "ADDED", object.bytes()),
             }
+            self.count_event();
         }
         if self.initial.len() > 0 {
             return Some(frame.into());
         }
-        if let Some(revision) = self.initial_end.take() {
+        if let Some(revision) = self.initial_end.take().filter(|_| !self.endless) {
             frame.extend_from_slice(&self.bookmark(revision, true));
         }
         let mut single: Option<Bytes> = None;
@@ -138,6 +176,7 @@ impl WatchBody {
             && let Some((shown, event)) = self.next_delivery(cx)
         {
             let line = self.line(shown, &event);
+            self.count_event();
             match single.take() {
                 // One event alone goes out as it is, shared with all other watchers.
                 None if frame.is_empty() => single = Some(line),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use fake_apiserver::{FakeApiServer, Options};
+use fake_apiserver::{FakeApiServer, Faults, Options};
 use tokio::net::TcpListener;
 
 use super::{Exit, announce, complain, runtime, told_to_stop};
@@ -18,23 +18,46 @@ pub struct Arguments {
     /// A folder in which everything is kept, for the next start too; without it all is in memory.
     #[arg(long, env = "PVBIND_DATA_DIR", value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
+    /// A script of what is to go wrong, in YAML or JSON.
+    #[arg(long, value_name = "FILE")]
+    faults: Option<PathBuf>,
+    /// Serves /_pvbind/ too, where whoever can connect may ask for faults, cut watches and read the journal.
+    #[arg(long)]
+    admin: bool,
 }
+
+/// How many requests the journal remembers, where it can be read.
+const JOURNAL: usize = 10_000;
 
 /// Runs the command.
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
-    let server = match &arguments.data_dir {
-        Some(folder) => match FakeApiServer::open(Options::default(), folder) {
-            Ok(server) => server,
-            Err(error) => return complain(&error.to_string(), Exit::Usage),
-        },
-        None => FakeApiServer::new(Options::default()),
+    let server = match server(arguments) {
+        Ok(server) => server,
+        Err(problem) => return complain(&problem, Exit::Usage),
     };
     let served = runtime().and_then(|runtime| runtime.block_on(serve(server, arguments.listen)));
     match served {
         Ok(()) => Exit::Good,
         Err(error) => complain(&format!("cannot serve on {}: {error}", arguments.listen), Exit::Usage),
     }
+}
+
+/// The server as it was asked for, or what is wrong with that.
+fn server(arguments: &Arguments) -> Result<FakeApiServer, String> {
+    let journal = if arguments.admin { JOURNAL } else { 0 };
+    let options = Options { admin: arguments.admin, journal, ..Options::default() };
+    let server = match &arguments.data_dir {
+        Some(folder) => FakeApiServer::open(options, folder).map_err(|error| error.to_string())?,
+        None => FakeApiServer::new(options),
+    };
+    if let Some(file) = &arguments.faults {
+        let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
+        let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+        let faults = Faults::parse(&text).map_err(|error| wrong(&error))?;
+        server.script_faults(Some(faults)).map_err(|error| wrong(&error))?;
+    }
+    Ok(server)
 }
 
 async fn serve(server: FakeApiServer, address: SocketAddr) -> std::io::Result<()> {
