@@ -9,6 +9,7 @@ mod extensions;
 mod formats;
 mod lists;
 mod names;
+mod numbers;
 mod objects;
 mod openapi;
 mod program;
@@ -36,7 +37,7 @@ use serde_json::Value;
 use crate::kinds::{Kind, Kinds};
 use crate::request::Request;
 use crate::routes::Target;
-use crate::status::{Cause, Status};
+use crate::status::{Cause, Result, Status};
 use version::Version;
 
 /// The version of a definition from which a kind comes.
@@ -63,7 +64,7 @@ impl std::ops::Deref for Custom {
 ///
 /// # Errors
 /// When a field is of another type.
-pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> Result<bool, String> {
+pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> std::result::Result<bool, String> {
     if is_definition(kind) {
         return definition::prepare(value).map(|()| true);
     }
@@ -134,12 +135,48 @@ pub(crate) fn refusal_of(kinds: &Kinds, path: &str) -> Option<Box<Status>> {
 
 /// What there is to warn of before it is known what comes of a request: the version may be on its way out, and what is wrong
 /// with the fields is said of refused objects too.
-pub(crate) fn warnings_of_request(request: &Request, kind: &Kind, refused: bool) -> Vec<String> {
+pub(crate) fn warnings_of_request(request: &Request, target: &Target, refused: bool) -> Vec<String> {
+    let kind = &target.kind;
     let Some(version) = &kind.definition else { return Vec::new() };
     let mut warnings: Vec<String> = version.warning.iter().cloned().collect();
-    if refused && matches!(request.method.as_str(), "POST" | "PUT") {
+    if refused && target.subresource != "scale" && matches!(request.method.as_str(), "POST" | "PUT") {
         // A strict request was refused for them, and says so.
         warnings.extend(field_warnings(kind, request).unwrap_or_default());
     }
     warnings
+}
+
+/// What nobody may ask of a custom resource, in the words that it has for that; those of typed kinds are other ones.
+///
+/// # Errors
+/// When the request is one of those.
+pub(crate) fn check_request(request: &Request, target: &Target) -> Result<()> {
+    const PATCHES: &[&str] =
+        &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+    let kind = &target.kind;
+    if kind.definition.is_none() {
+        return Ok(());
+    }
+    match (request.method.as_str(), target.name.is_empty(), target.subresource.as_str()) {
+        ("PATCH" | "PUT", true, _) => Err(Status::bad_request("name must be provided")),
+        ("PATCH", ..) if !PATCHES.contains(&request.content_type.as_str()) => {
+            let message = format!(
+                "the body of the request was in an unknown format - accepted media types include: {}",
+                PATCHES.join(", ")
+            );
+            Err(Box::new(Status::new(415, "UnsupportedMediaType", message)))
+        }
+        ("POST" | "DELETE", _, subresource) if !subresource.is_empty() => {
+            let verb = if request.method == "POST" { "create" } else { "delete" };
+            Err(Status::not_supported(&kind.group, &kind.plural, verb))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a custom resource is written where it is not: of all namespaces it can only be read.
+pub(crate) fn is_nowhere(request: &Request, target: &Target) -> bool {
+    let kind = &target.kind;
+    let writes = !matches!(request.method.as_str(), "GET" | "HEAD");
+    writes && kind.definition.is_some() && kind.namespaced && target.namespace.is_empty()
 }

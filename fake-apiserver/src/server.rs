@@ -170,7 +170,7 @@ impl Server {
             Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
                 self.calls.around(request, &target, || {
                     let answer = self.dispatch(request, &target);
-                    let warnings = crds::warnings_of_request(request, &target.kind, answer.is_err());
+                    let warnings = crds::warnings_of_request(request, &target, answer.is_err());
                     answer.unwrap_or_else(Answer::from).with_warnings(warnings)
                 })
             }),
@@ -190,6 +190,10 @@ impl Server {
 
     fn dispatch(&self, request: &Request, target: &Target) -> Result<Answer> {
         let method = request.method.as_str();
+        if crds::is_nowhere(request, target) {
+            return Ok(Answer::no_page());
+        }
+        crds::check_request(request, target)?;
         match (method, target.name.is_empty(), target.subresource.as_str()) {
             ("GET" | "HEAD", true, "") => verbs::list::list_or_watch(self, request, target),
             ("GET" | "HEAD", false, "" | "status" | "resize" | "ephemeralcontainers") => {
@@ -199,6 +203,10 @@ impl Server {
                 Err(Status::method_not_allowed())
             }
             ("POST", true, "") => verbs::create::create(self, request, target),
+            // The real server does not look at a name behind which there is nothing.
+            ("POST", false, "") if target.kind.definition.is_some() => {
+                verbs::create::create(self, request, target)
+            }
             ("POST", true, "bindings") | ("POST", false, "binding") => {
                 verbs::binding::bind(self, request, target)
             }

@@ -6,11 +6,12 @@
 use serde_json::Value;
 
 use super::formats;
-use super::schema::{Additional, Bound, Schema};
+use super::numbers::number;
+use super::schema::{Additional, Schema};
 use crate::status::Cause;
 
 /// The largest number up to which every whole one has a float of its own.
-const LARGEST_WHOLE: f64 = 9_007_199_254_740_991.0;
+pub(super) const LARGEST_WHOLE: f64 = 9_007_199_254_740_991.0;
 
 /// What is wrong with one value, before it is known where the whole stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,20 +38,20 @@ pub(crate) enum Wrong {
 /// What was found at and below a value, and how much of it was right: the best of several failures is the one that went
 /// furthest.
 #[derive(Debug, Default)]
-struct Found {
-    wrong: Vec<(String, Wrong)>,
-    right: usize,
+pub(super) struct Found {
+    pub(super) wrong: Vec<(String, Wrong)>,
+    pub(super) right: usize,
 }
 
 impl Found {
-    fn add(&mut self, path: &str, wrong: Wrong) {
+    pub(super) fn add(&mut self, path: &str, wrong: Wrong) {
         let entry = (path.to_owned(), wrong);
         if !self.wrong.contains(&entry) {
             self.wrong.push(entry);
         }
     }
 
-    fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         self.right += other.right;
         for (path, wrong) in other.wrong {
             self.add(&path, wrong);
@@ -251,7 +252,7 @@ fn alternatives(schemas: &[Schema], value: &Value, path: &str, first_is_enough: 
     (valid, success.or(best).unwrap_or_default())
 }
 
-fn invalid(shown: impl Into<Value>, message: String) -> Wrong {
+pub(super) fn invalid(shown: impl Into<Value>, message: String) -> Wrong {
     Wrong::Invalid { shown: shown.into(), message }
 }
 
@@ -279,55 +280,6 @@ fn text_format(format: &str, text: &str, path: &str) -> Found {
     }
     let message = format!("{path} in body must be of type {format}: {}", Value::from(text));
     Found::fails_with(path, Wrong::Type { shown: text.to_owned(), message })
-}
-
-fn number(schema: &Schema, forms: &[&str], value: &Value, path: &str) -> Found {
-    let mut found = Found { right: 1, ..Found::default() };
-    let float = value.as_f64().unwrap_or_default();
-    if let [kind @ ("integer" | "number")] = forms
-        && !formats::number_fits(kind, &schema.format, value)
-    {
-        let format = match schema.format.as_str() {
-            known @ ("int32" | "int64" | "float" | "double") => format!("with format {known}"),
-            _ => "(default format)".to_owned(),
-        };
-        found.add("", Wrong::Whole(format!("Checked value must be of type {kind} {format} in {path}")));
-    }
-    // Next to an integer, limits lose their fraction.
-    let limit = |limit: f64| if value.is_i64() { limit.trunc() } else { limit };
-    if let Some(factor) = schema.multiple_of {
-        let factor = limit(factor);
-        let quotient = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
-        let whole = (quotient - quotient.round()).abs() < 1e-9 && quotient.abs() <= LARGEST_WHOLE;
-        if factor <= 0.0 {
-            let why = format!("factor MultipleOf declared for {path} must be positive: {factor}");
-            found.add(path, invalid(factor, why));
-        } else if !whole && !(value.is_i64() && float % factor == 0.0) {
-            let why = format!("{path} in body should be a multiple of {factor}");
-            found.add(path, invalid(value.clone(), why));
-        }
-    }
-    let bound = |bound: Option<Bound>| bound.map(|bound| Bound { limit: limit(bound.limit), ..bound });
-    let (least, most) = (bound(schema.minimum), bound(schema.maximum));
-    found.merge(limits(least, most, value, path));
-    found
-}
-
-fn limits(least: Option<Bound>, most: Option<Bound>, value: &Value, path: &str) -> Found {
-    let mut found = Found::default();
-    let float = value.as_f64().unwrap_or_default();
-    let relation = |bound: Bound, word: &str| {
-        let or_equal = if bound.exclusive { "" } else { " or equal to" };
-        format!("{path} in body should be {word} than{or_equal} {}", bound.limit)
-    };
-    if let Some(bound) = least.filter(|bound| float < bound.limit || bound.exclusive && float <= bound.limit)
-    {
-        found.add(path, invalid(value.clone(), relation(bound, "greater")));
-    }
-    if let Some(bound) = most.filter(|bound| float > bound.limit || bound.exclusive && float >= bound.limit) {
-        found.add(path, invalid(value.clone(), relation(bound, "less")));
-    }
-    found
 }
 
 fn list(schema: &Schema, items: &[Value], old: Option<&Value>, path: &str) -> Found {
