@@ -235,7 +235,12 @@ fn snapshot(text: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn prometheus_gets_what_happened() {
-    let plugins = Plugins { volume_protection: false, claim_protection: false, default_class: false };
+    let plugins = Plugins {
+        volume_protection: false,
+        claim_protection: false,
+        default_class: false,
+        ..Plugins::default()
+    };
     let fake = FakeApiServer::new(Options { ids: Ids::Seeded(1), plugins, ..Options::default() });
     world(&fake);
     fake.set_faults(Some(faults()));

@@ -2,6 +2,14 @@
 //! claims get their protection, claims without a class the default one, new nodes their taint. Never validates fields. Answers to
 //! `kubernetes/plugin/pkg/admission`.
 
+pub(crate) mod accounts;
+mod amounts;
+mod claims;
+mod limits;
+pub(crate) mod priorities;
+mod quota;
+pub(crate) mod security;
+
 use serde_json::{Value, json};
 
 use crate::object::{at, map_mut, metadata_mut, strings, text};
@@ -19,12 +27,100 @@ const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 
 pub(crate) fn on_create(server: &Server, store: &Store, target: &Target, value: &mut Value) -> Result<()> {
     check_namespace(store, target, value)?;
+    let plugins = server.options.plugins;
+    let is_pod = target.kind.kind == "Pod" && target.kind.group.is_empty();
+    if is_pod {
+        if plugins.limit_ranger {
+            limits::fill(store, target, value);
+        }
+        if plugins.service_account {
+            accounts::admit(server, store, target, value)?;
+        }
+        priority(server, store, target, value)?;
+        if plugins.runtime_class {
+            runtime_class(value)?;
+        }
+    }
+    if plugins.priority && target.kind.kind == "PriorityClass" {
+        priorities::one_default(store, target, value, true)?;
+    }
     protect(server, target, value);
     if target.kind.kind == "Node" {
         taint_new_node(value);
     }
     if server.options.plugins.default_class && target.kind.kind == "PersistentVolumeClaim" {
         default_class(store, value);
+    }
+    if plugins.limit_ranger && (is_pod || target.kind.kind == "PersistentVolumeClaim") {
+        limits::check(store, target, value)?;
+    }
+    if plugins.pod_security {
+        security::enforce(store, target, value)?;
+    }
+    Ok(())
+}
+
+/// A pod's priority, which is none where nothing reads classes.
+fn priority(server: &Server, store: &Store, target: &Target, pod: &mut Value) -> Result<()> {
+    if server.options.plugins.priority {
+        return priorities::establish(store, target, pod);
+    }
+    let spec = map_mut(pod, "spec");
+    spec.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
+    spec.entry("priority").or_insert_with(|| 0.into());
+    Ok(())
+}
+
+/// No class of runtimes is served, so none can be used.
+fn runtime_class(pod: &Value) -> Result<()> {
+    let class = text(pod, &["spec", "runtimeClassName"]);
+    let why = if !class.is_empty() {
+        format!("pod rejected: RuntimeClass \"{class}\" not found")
+    } else if at(pod, &["spec", "overhead"]).is_some() {
+        "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Status::forbidden("", "pods", text(pod, &["metadata", "name"]), &why))
+}
+
+/// The last word: an object that is otherwise fine is counted.
+pub(crate) fn charge(
+    server: &Server,
+    store: &mut Store,
+    target: &Target,
+    value: &Value,
+    old: Option<&Value>,
+    dry: bool,
+) -> Result<()> {
+    if server.options.plugins.quota { quota::charge(store, target, value, old, dry) } else { Ok(()) }
+}
+
+pub(crate) fn on_update(
+    server: &Server,
+    store: &Store,
+    target: &Target,
+    old: &Value,
+    value: &mut Value,
+) -> Result<()> {
+    if !target.subresource.is_empty() {
+        return Ok(());
+    }
+    match (&*target.kind.group, &*target.kind.kind) {
+        ("", "Pod") => {
+            for field in ["priority", "preemptionPolicy"] {
+                if let Some(before) = old["spec"].get(field) {
+                    map_mut(value, "spec").entry(field).or_insert_with(|| before.clone());
+                }
+            }
+        }
+        ("", "PersistentVolumeClaim") if server.options.plugins.claim_resize => {
+            claims::resize(store, target, old, value)?;
+        }
+        (_, "PriorityClass") if server.options.plugins.priority => {
+            priorities::one_default(store, target, value, false)?;
+        }
+        _ => {}
     }
     Ok(())
 }
@@ -34,6 +130,11 @@ pub(crate) fn on_create(server: &Server, store: &Store, target: &Target, value: 
 pub(crate) fn on_import(server: &Server, store: &Store, target: &Target, value: &mut Value) {
     let terminating = at(value, &["metadata", "deletionTimestamp"]).is_some();
     let dumped = !text(value, &["metadata", "resourceVersion"]).is_empty();
+    if target.kind.kind == "Pod" && target.kind.group.is_empty() {
+        let spec = map_mut(value, "spec");
+        spec.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
+        spec.entry("priority").or_insert_with(|| 0.into());
+    }
     if terminating || dumped {
         return;
     }

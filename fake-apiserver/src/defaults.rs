@@ -7,14 +7,16 @@ mod quantities;
 mod volumes;
 mod workloads;
 
+pub(crate) use self::pods::quality;
+pub(crate) use self::quantities::canonicalise;
+
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
 use crate::object::{as_map_mut, at, map_mut, metadata_mut, text};
 
 /// Fields, when they are missing.
-pub(crate) fn apply(kind: &Kind, value: &mut Value) -> Result<(), &'static str> {
-    quantities::canonicalise(kind, value)?;
+pub(crate) fn apply(kind: &Kind, value: &mut Value) {
     match (&*kind.group, &*kind.kind) {
         ("", "Namespace") => namespace(value),
         ("", "Node") => node(value),
@@ -26,6 +28,7 @@ pub(crate) fn apply(kind: &Kind, value: &mut Value) -> Result<(), &'static str> 
         ("storage.k8s.io", "CSINode") => volumes::csi_node(value),
         ("apps" | "batch", _) | ("", "ReplicationController") => workloads::apply(&kind.kind, value),
         ("", "Service") => service(value),
+        ("", "LimitRange") => limit_range(value),
         ("", "Secret") => secret(value),
         ("" | "events.k8s.io", "Event") => crate::events::complete(value),
         ("", "Endpoints") => drop_empty_maps(value),
@@ -38,7 +41,6 @@ pub(crate) fn apply(kind: &Kind, value: &mut Value) -> Result<(), &'static str> 
         }
         _ => {}
     }
-    Ok(())
 }
 
 /// The parts of a status that have defaults, after the status alone was written.
@@ -206,19 +208,48 @@ fn service(value: &mut Value) {
     let spec = map(value, "spec");
     default_in(spec, "type", "ClusterIP".into());
     default_in(spec, "sessionAffinity", "None".into());
-    let external = spec["type"] == "ExternalName";
-    if !external {
+    if spec["sessionAffinity"] == "None" {
+        as_map_mut(spec).remove("sessionAffinityConfig");
+    } else if spec["sessionAffinity"] == "ClientIP" {
+        let config = map(spec, "sessionAffinityConfig");
+        default_in(map(config, "clientIP"), "timeoutSeconds", 10800.into());
+    }
+    let kind = spec["type"].clone();
+    let external = spec["externalIPs"].as_array().is_some_and(|all| !all.is_empty());
+    if kind == "NodePort" || kind == "LoadBalancer" || kind == "ClusterIP" && external {
+        default_in(spec, "externalTrafficPolicy", "Cluster".into());
+    }
+    if kind == "NodePort" || kind == "LoadBalancer" || kind == "ClusterIP" {
         default_in(spec, "internalTrafficPolicy", "Cluster".into());
-        default_in(spec, "ipFamilies", json!(["IPv4"]));
-        default_in(spec, "ipFamilyPolicy", "SingleStack".into());
-        if spec.get("clusterIP").is_some_and(|address| address == "None") {
-            default_in(spec, "clusterIPs", json!(["None"]));
-        }
+    }
+    if kind == "LoadBalancer" {
+        default_in(spec, "allocateLoadBalancerNodePorts", true.into());
     }
     for port in items(spec, "ports") {
         default_in(port, "protocol", "TCP".into());
         let number = port.get("port").cloned().unwrap_or_default();
+        if port.get("targetPort").is_some_and(|target| *target == 0 || *target == "") {
+            as_map_mut(port).remove("targetPort");
+        }
         default_in(port, "targetPort", number);
+    }
+}
+
+/// What a container gets that says nothing of the limits of its namespace.
+fn limit_range(value: &mut Value) {
+    for limit in items(map(value, "spec"), "limits").filter(|limit| limit["type"] == "Container") {
+        for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
+            let given = limit[from].as_object().cloned().unwrap_or_default();
+            let known = map(limit, to);
+            for (name, amount) in given {
+                default_in(known, &name, amount);
+            }
+        }
+        for field in ["default", "defaultRequest"] {
+            if limit[field] == json!({}) {
+                as_map_mut(limit).remove(field);
+            }
+        }
     }
 }
 

@@ -269,6 +269,19 @@ impl Kind {
         self.group == "events.k8s.io"
     }
 
+    /// Whether a PUT has to say which version it replaces.
+    pub(crate) fn needs_version(&self) -> bool {
+        matches!(
+            &*self.kind,
+            "Lease"
+                | "PodDisruptionBudget"
+                | "CSIDriver"
+                | "CSINode"
+                | "CSIStorageCapacity"
+                | "VolumeAttachment"
+        ) && !self.custom
+    }
+
     /// Whether writes of this kind are noise to those who wait until nothing moves.
     pub(crate) fn is_noise(&self) -> bool {
         matches!(

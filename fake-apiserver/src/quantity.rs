@@ -50,6 +50,27 @@ impl Quantity {
         parse(text).map(|(quantity, ..)| quantity)
     }
 
+    /// Nothing, in whatever form it is added to.
+    pub(crate) fn zero() -> Self {
+        Self { nanos: 0, form: Form::Decimal }
+    }
+
+    /// So many of something.
+    pub(crate) fn whole(count: i128) -> Self {
+        Self { nanos: count.saturating_mul(NANO), form: Form::Decimal }
+    }
+
+    /// The sum, written as the first that is not nothing.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let form = if self.nanos == 0 { other.form } else { self.form };
+        Self { nanos: self.nanos.saturating_add(other.nanos), form }
+    }
+
+    /// The difference, written as the first.
+    pub(crate) fn minus(self, other: Self) -> Self {
+        Self { nanos: self.nanos.saturating_sub(other.nanos), form: self.form }
+    }
+
     pub(crate) fn is_positive(self) -> bool {
         self.nanos > 0
     }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::Change;
-use crate::answer::Answer;
+use crate::answer::{Answer, METRICS};
 use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::crds;
@@ -18,6 +18,7 @@ use crate::discovery;
 use crate::faults;
 use crate::journal;
 use crate::log::{Compaction, Log, OpenError};
+use crate::metrics::Counting;
 use crate::names::Names;
 use crate::openapi;
 use crate::options::{Admission, Options};
@@ -42,6 +43,7 @@ pub(crate) struct Server {
     /// Where writes are kept; without it they are in memory alone.
     log: Option<Log>,
     pub(crate) users: Authenticator,
+    pub(crate) metrics: Counting,
     stopping: AtomicBool,
 }
 
@@ -86,14 +88,27 @@ impl Server {
             journal: journal::Log::new(options.journal),
             log,
             users: Authenticator::new(&options),
+            metrics: Counting::default(),
             stopping: AtomicBool::new(false),
             options,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             verbs::import::namespace(&server, &mut server.lock(), name);
         }
+        server.bootstrap();
         server.announce(&server.lock());
         server
+    }
+
+    /// What a real server makes by itself when it starts.
+    fn bootstrap(&self) {
+        let mut store = self.lock();
+        if self.options.plugins.priority {
+            crate::admission::priorities::bootstrap(self, &mut store);
+        }
+        if self.options.plugins.kubernetes_service {
+            verbs::addresses::bootstrap(self, &mut store);
+        }
     }
 
     /// The store. A panic while it was held can't have left a write half done: the store's own steps don't
@@ -178,6 +193,11 @@ impl Server {
                 let kinds = self.lock().kinds.clone();
                 openapi::answer(&kinds, request, &segments).unwrap_or_else(Answer::from)
             }
+            Some(Route::Other(segments)) if segments == ["metrics"] => {
+                let mut answer = Answer::text(200, self.metrics.text(self));
+                answer.content_type = METRICS;
+                answer
+            }
             Some(Route::Other(segments)) => present::other(request, || {
                 discovery::answer(self, request, &segments).unwrap_or_else(Answer::from)
             }),
@@ -211,9 +231,14 @@ impl Server {
                 verbs::binding::bind(self, request, target)
             }
             ("POST", false, "token") => verbs::token::create(self, request, target),
-            ("POST", false, "eviction") => verbs::binding::evict(self, request, target),
+            ("POST", false, "eviction") => verbs::eviction::evict(self, request, target),
             ("PUT", false, "" | "status" | "resize" | "ephemeralcontainers" | "finalize") => {
                 verbs::update::replace(self, request, target)
+            }
+            ("PATCH", false, "" | "status" | "resize" | "ephemeralcontainers")
+                if request.content_type == verbs::apply::APPLY =>
+            {
+                verbs::apply::apply(self, request, target)
             }
             ("PATCH", false, "" | "status" | "resize" | "ephemeralcontainers") => {
                 verbs::update::patch(self, request, target)

@@ -142,7 +142,9 @@ fn reduce_form(form: &Form, value: &mut Value, depth: usize) {
             }
         }
         (Form::Map(inner), Value::Object(entries)) => {
-            entries.values_mut().for_each(|entry| reduce_form(inner, entry, depth));
+            for entry in entries.values_mut() {
+                reduce_form(inner, entry, depth);
+            }
         }
         _ => {}
     }
@@ -193,7 +195,9 @@ fn complete_form(form: &Form, value: &mut Value, depth: usize) {
             }
         }
         (Form::Map(inner), Value::Object(entries)) => {
-            entries.values_mut().for_each(|entry| complete_form(inner, entry, depth));
+            for entry in entries.values_mut() {
+                complete_form(inner, entry, depth);
+            }
         }
         _ => {}
     }
@@ -218,15 +222,14 @@ mod tests {
     use crate::kinds::Kinds;
 
     #[track_caller]
-    #[expect(clippy::needless_pass_by_value, reason = "it makes the table below readable")]
-    fn check(kind: &str, given: Value, reduced: Value, completed: Value) {
+    fn check(kind: &str, given: Value, reduced: &Value, completed: &Value) {
         let kinds = Kinds::served();
         let kind = kinds.get(kinds.named(kind).unwrap());
         let mut value = given;
         reduce(kind, &mut value);
-        assert_eq!(value, reduced);
+        assert_eq!(value, *reduced);
         complete(kind, &mut value);
-        assert_eq!(value, completed);
+        assert_eq!(value, *completed);
     }
 
     #[test]
@@ -234,20 +237,20 @@ mod tests {
         check(
             "PersistentVolume",
             json!({"spec": {"csi": {"driver": "d", "volumeHandle": "", "readOnly": false, "fsType": ""}, "volumeMode": "", "claimRef": {"name": ""}}}),
-            json!({"spec": {"csi": {"driver": "d", "volumeHandle": ""}, "volumeMode": "", "claimRef": {}}}),
-            json!({"metadata": {}, "status": {},
+            &json!({"spec": {"csi": {"driver": "d", "volumeHandle": ""}, "volumeMode": "", "claimRef": {}}}),
+            &json!({"metadata": {}, "status": {},
                 "spec": {"csi": {"driver": "d", "volumeHandle": ""}, "volumeMode": "", "claimRef": {}}}),
         );
     }
 
     #[test]
     fn what_is_always_written_is_null_zero_or_empty() {
-        check("ClusterRole", json!({"rules": []}), json!({}), json!({"metadata": {}, "rules": null}));
+        check("ClusterRole", json!({"rules": []}), &json!({}), &json!({"metadata": {}, "rules": null}));
         check(
             "CSINode",
             json!({"spec": {"drivers": [{"name": "d", "topologyKeys": []}]}}),
-            json!({"spec": {"drivers": [{"name": "d"}]}}),
-            json!({"metadata": {}, "spec": {"drivers": [{"name": "d", "nodeID": "", "topologyKeys": null}]}}),
+            &json!({"spec": {"drivers": [{"name": "d"}]}}),
+            &json!({"metadata": {}, "spec": {"drivers": [{"name": "d", "nodeID": "", "topologyKeys": null}]}}),
         );
     }
 

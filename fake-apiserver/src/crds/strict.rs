@@ -36,7 +36,7 @@ impl Validation {
 
 /// Whether this module judges the fields of a kind.
 fn judges(kind: &Kind) -> bool {
-    kind.definition.is_some() || is_definition(kind)
+    kind.definition.is_some()
 }
 
 /// Refuses an object that is not of a kind; unlike those of typed kinds, it has to name it.

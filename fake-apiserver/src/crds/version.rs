@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::prune::{drop_nulls, fill, prune};
 use super::schema::{Schema, settle_numbers};
 use crate::object::{as_map_mut, at, strings, text};
+use crate::schema::Link;
 use crate::table::custom::CustomColumn;
 
 /// A version.
@@ -23,6 +24,8 @@ pub(crate) struct Version {
     storage: String,
     own: String,
     pub(crate) schema: Arc<Schema>,
+    /// The tree by which configurations are applied.
+    pub(crate) tree: Link,
     /// The schemas of all versions: an object may be stored in any of them.
     schemas: Arc<Vec<(String, Arc<Schema>)>>,
     pub(crate) status: bool,
@@ -96,6 +99,7 @@ impl Version {
             schema: of_version(&schemas, &own).unwrap_or_default(),
             own,
             schemas,
+            tree: crate::schema::custom(Some(&version["schema"]["openAPIV3Schema"]), false),
             status: at(version, &["subresources", "status"]).is_some(),
             scale,
             columns: columns.map(CustomColumn::read).collect(),

@@ -13,8 +13,6 @@ pub(super) fn pod(value: &mut Value) {
     let spec = map(value, "spec");
     pod_spec(spec);
     default_in(spec, "enableServiceLinks", true.into());
-    default_in(spec, "preemptionPolicy", "PreemptLowerPriority".into());
-    default_in(spec, "priority", 0.into());
     let account = spec.get("serviceAccountName").or_else(|| spec.get("serviceAccount")).cloned();
     let account = account.unwrap_or_else(|| "default".into());
     default_in(spec, "serviceAccountName", account.clone());
@@ -45,10 +43,29 @@ pub(super) fn pod_spec(spec: &mut Value) {
     }
 }
 
+/// The field of a map, or what can stand for it when there is none.
+fn map_or_nothing<'a>(value: &'a mut Value, field: &str) -> &'a mut Value {
+    if value.get(field).is_some() { &mut value[field] } else { value }
+}
+
+/// The fields of the pod that a volume shows.
+fn fields_of_pod(shown: &mut Value) {
+    for item in items(shown, "items") {
+        if let Some(field) = item.get_mut("fieldRef") {
+            default_in(field, "apiVersion", "v1".into());
+        }
+    }
+}
+
+/// Whether an image names no version, or the newest.
+fn is_latest(image: &str) -> bool {
+    let name = image.rsplit('/').next().unwrap_or_default();
+    !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
+}
+
 fn container_defaults(container: &mut Value, host_network: bool) {
     let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
-    let name = image.rsplit('/').next().unwrap_or_default();
-    let latest = !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest");
+    let latest = is_latest(image);
     default_in(container, "imagePullPolicy", if latest { "Always" } else { "IfNotPresent" }.into());
     default_in(container, "resources", json!({}));
     default_in(container, "terminationMessagePath", "/dev/termination-log".into());
@@ -75,6 +92,9 @@ fn container_defaults(container: &mut Value, host_network: bool) {
             ] {
                 default_in(probe, field, default.into());
             }
+            if let Some(call) = probe.get_mut("grpc") {
+                default_in(call, "service", "".into());
+            }
             if let Some(get) = probe.get_mut("httpGet") {
                 default_in(get, "scheme", "HTTP".into());
                 default_in(get, "path", "/".into());
@@ -92,7 +112,7 @@ fn requests_from_limits(container: &mut Value) {
 }
 
 fn volume_defaults(volume: &mut Value) {
-    let bare = volume.as_object().is_some_and(|fields| fields.len() == 1 && fields.contains_key("name"));
+    let bare = volume.as_object().is_some_and(|fields| fields.keys().all(|field| field == "name"));
     if bare {
         default_in(volume, "emptyDir", json!({}));
     }
@@ -103,6 +123,25 @@ fn volume_defaults(volume: &mut Value) {
     }
     if let Some(path) = volume.get_mut("hostPath") {
         default_in(path, "type", "".into());
+    }
+    if let Some(shown) = volume.get_mut("downwardAPI") {
+        fields_of_pod(shown);
+    }
+    for source in items(map_or_nothing(volume, "projected"), "sources") {
+        if let Some(shown) = source.get_mut("downwardAPI") {
+            fields_of_pod(shown);
+        }
+        if let Some(token) = source.get_mut("serviceAccountToken") {
+            default_in(token, "expirationSeconds", 3600.into());
+        }
+    }
+    if let Some(disk) = volume.get_mut("iscsi") {
+        default_in(disk, "iscsiInterface", "default".into());
+    }
+    if let Some(image) = volume.get_mut("image") {
+        let reference = image.get("reference").and_then(Value::as_str).unwrap_or_default();
+        let policy = if is_latest(reference) { "Always" } else { "IfNotPresent" };
+        default_in(image, "pullPolicy", policy.into());
     }
     if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
         volumes::claim_spec(map(template, "spec"));
@@ -132,7 +171,7 @@ fn tolerate_lost_nodes(spec: &mut Value) {
 
 /// `BestEffort` without any amounts, `Guaranteed` when every container's cpu and memory are limited to what
 /// they request.
-pub(super) fn quality(pod: &Value) -> &'static str {
+pub(crate) fn quality(pod: &Value) -> &'static str {
     let spec = &pod["spec"];
     let containers: Vec<&Value> = ["containers", "initContainers"]
         .into_iter()
@@ -143,6 +182,8 @@ pub(super) fn quality(pod: &Value) -> &'static str {
         Quantity::parse(text).ok().filter(|amount| amount.is_positive())
     };
     let (mut any, mut guaranteed) = (false, !containers.is_empty());
+    // What is said of the whole pod counts instead of what is said of each container.
+    let containers = if spec["resources"].is_object() { vec![spec] } else { containers };
     for container in containers {
         for name in ["cpu", "memory"] {
             let (request, limit) = (amount(container, "requests", name), amount(container, "limits", name));

@@ -35,13 +35,17 @@ pub(crate) fn canonicalise(kind: &Kind, value: &mut Value) -> Result<(), &'stati
         "Node" => ["status/capacity", "status/allocatable"].iter().try_for_each(|path| amounts(value, path)),
         "CSIStorageCapacity" => ["capacity", "maximumVolumeSize"]
             .iter()
-            .filter_map(|field| value.get_mut(field).map(|_| *field))
+            .filter(|field| value.get(**field).is_some_and(|amount| !amount.is_null()))
+            .copied()
             .collect::<Vec<_>>()
             .into_iter()
             .try_for_each(|field| value.get_mut(field).map_or(Ok(()), quantity::canonicalise)),
         "ResourceQuota" => {
             ["spec/hard", "status/hard", "status/used"].iter().try_for_each(|path| amounts(value, path))
         }
+        "LimitRange" => ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"]
+            .iter()
+            .try_for_each(|field| amounts(value, &format!("spec/limits/*/{field}"))),
         "Pod" => {
             in_spec(value, "spec")?;
             size_limits(value, "spec/volumes/*")

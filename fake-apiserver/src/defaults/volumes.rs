@@ -14,10 +14,28 @@ pub(super) fn volume(value: &mut Value) {
     if let Some(path) = spec.get_mut("hostPath") {
         default_in(path, "type", "".into());
     }
-    if let Some(csi) = spec.get_mut("csi") {
-        drop_false(csi, &["readOnly"]);
+    for (source, field, default) in SOURCE_DEFAULTS {
+        if let Some(source) = spec.get_mut(*source) {
+            default_in(source, field, (*default).into());
+        }
+    }
+    if let Some(disk) = spec.get_mut("azureDisk") {
+        default_in(disk, "readOnly", false.into());
     }
 }
+
+/// What the older plugins take for granted.
+const SOURCE_DEFAULTS: &[(&str, &str, &str)] = &[
+    ("iscsi", "iscsiInterface", "default"),
+    ("rbd", "pool", "rbd"),
+    ("rbd", "user", "admin"),
+    ("rbd", "keyring", "/etc/ceph/keyring"),
+    ("azureDisk", "cachingMode", "ReadWrite"),
+    ("azureDisk", "kind", "Shared"),
+    ("azureDisk", "fsType", "ext4"),
+    ("scaleIO", "storageMode", "ThinProvisioned"),
+    ("scaleIO", "fsType", "xfs"),
+];
 
 pub(super) fn claim(value: &mut Value) {
     default_in(map(value, "status"), "phase", "Pending".into());
@@ -85,7 +103,6 @@ pub(super) fn driver(value: &mut Value) {
 
 pub(super) fn csi_node(value: &mut Value) {
     let spec = map(value, "spec");
-    default_in(spec, "drivers", json!([]));
     for driver in items(spec, "drivers") {
         default_in(driver, "topologyKeys", Value::Null);
     }
@@ -94,9 +111,4 @@ pub(super) fn csi_node(value: &mut Value) {
 /// Removes fields that Go leaves out when they are empty.
 fn drop_empty(value: &mut Value, fields: &[&str]) {
     as_map_mut(value).retain(|name, field| !(fields.contains(&name.as_str()) && field == ""));
-}
-
-fn drop_false(value: &mut Value, fields: &[&str]) {
-    as_map_mut(value)
-        .retain(|name, field| !(fields.contains(&name.as_str()) && *field == Value::Bool(false)));
 }

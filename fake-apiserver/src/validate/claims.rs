@@ -74,8 +74,17 @@ fn sources(spec: &Field<'_>, causes: &mut Causes) {
 }
 
 /// The name of a driver, whose letters may be large.
-pub(super) fn driver_name(text: &str) -> Vec<String> {
-    names::subdomain(&text.to_lowercase())
+pub(super) fn driver_name(field: &Field<'_>, causes: &mut Causes) {
+    let name = field.text();
+    if name.is_empty() {
+        causes.push(field.required(""));
+        return;
+    }
+    if name.len() > 63 {
+        causes.push(Cause::too_long(field.path.as_str(), 63));
+    }
+    let wrong = names::subdomain(&name.to_lowercase());
+    causes.extend(wrong.iter().map(|why| Cause::invalid(field.path.as_str(), name, why)));
 }
 
 /// The states in which growing a claim can be.
@@ -153,10 +162,12 @@ pub(super) fn update(old: &Value, new: &Value) -> Causes {
     if bound {
         take(&mut allowed, wanted, "volumeAttributesClassName");
     }
-    if bound || allowed["resources"]["requests"] == wanted["resources"]["requests"] {
-        let requests = wanted["resources"].get("requests").cloned();
-        as_map_mut(allowed.get_mut("resources").unwrap_or(&mut Value::Null))
-            .extend(requests.map(|requests| ("requests".to_owned(), requests)));
+    // A bound claim may ask for more or less storage, and for nothing else.
+    let requests = wanted["resources"].get("requests");
+    if let Some(requests) = requests.filter(|requests| bound && requests.is_object())
+        && let Some(before) = allowed.pointer_mut("/resources/requests")
+    {
+        take(before, requests, "storage");
     }
     shrinks(old, new, &mut causes);
     if allowed != *wanted {
@@ -182,15 +193,12 @@ fn take(allowed: &mut Value, wanted: &Value, field: &str) {
     };
 }
 
-/// A bound claim may ask for less only down to what it has.
+/// A claim may ask for less only as long as that is more than it has.
 fn shrinks(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
-    let amount = |value: &Value, path: &[&str]| Quantity::parse(text(value, path)).ok();
+    let amount = |value: &Value, path: &[&str]| Quantity::parse(text(value, path)).map_or(0, Quantity::nanos);
     let request = ["spec", "resources", "requests", "storage"];
     let (before, after) = (amount(old, &request), amount(new, &request));
-    let has = amount(old, &["status", "capacity", "storage"]);
-    let (Some(before), Some(after)) = (before, after) else { return };
-    let less = |a: Quantity, b: Quantity| a.nanos() < b.nanos();
-    if less(after, before) && !has.is_some_and(|has| less(has, after)) {
+    if after < before && after <= amount(old, &["status", "capacity", "storage"]) {
         let why = "field can not be less than status.capacity";
         causes.push(Cause::forbidden("spec.resources.requests.storage", why));
     }

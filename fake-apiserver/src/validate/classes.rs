@@ -11,12 +11,7 @@ const MODES: &[&str] = &["Immediate", "WaitForFirstConsumer"];
 
 pub(super) fn create(value: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let provisioner = text(value, &["provisioner"]);
-    if provisioner.is_empty() {
-        causes.push(Cause::required("provisioner", ""));
-    } else if let Some(why) = names::qualified_name(&provisioner.to_lowercase()) {
-        causes.push(Cause::invalid("provisioner", provisioner, &why));
-    }
+    provisioner(&Field::root(value).at("provisioner"), &mut causes);
     causes.extend(parameters(value));
     let policy = text(value, &["reclaimPolicy"]);
     if !policy.is_empty() && !matches!(policy, "Delete" | "Retain") {
@@ -52,11 +47,23 @@ fn topologies(value: &Value, causes: &mut Vec<Cause>) {
             keys.push((key.text().to_owned(), values));
         }
         keys.sort_unstable();
-        if terms.contains(&keys) {
+        // Upstream compares with as many empty terms as there are terms, too.
+        if keys.is_empty() || terms.contains(&keys) {
             causes.push(Cause::duplicate(term.at("matchLabelExpressions").path, ""));
         }
         terms.push(keys);
     }
+}
+
+/// Who makes the volumes of a class.
+pub(super) fn provisioner(field: &Field<'_>, causes: &mut Vec<Cause>) {
+    if field.is_empty() {
+        causes.push(field.required(""));
+        return;
+    }
+    let name = field.text();
+    let why = names::qualified_name(&name.to_lowercase());
+    causes.extend(why.map(|why| Cause::invalid(field.path.as_str(), name, &why)));
 }
 
 /// The parameters of a class of either kind.

@@ -30,13 +30,18 @@ pub(super) fn create_driver(value: &Value) -> Vec<Cause> {
             causes.push(Cause::invalid(field, seconds, "may not specify a duration less than 10 minutes"));
         }
     }
-    if !policy.is_empty() && !GROUP_POLICIES.contains(&policy) {
+    if !GROUP_POLICIES.contains(&policy) {
         causes.push(Cause::unsupported("spec.fsGroupPolicy", policy, GROUP_POLICIES));
     }
     for mode in spec["volumeLifecycleModes"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !LIFECYCLES.contains(&mode) {
             causes.push(Cause::unsupported("spec.volumeLifecycleModes", mode, LIFECYCLES));
         }
+    }
+    let secrets = Field::root(value).at("spec.serviceAccountTokenInSecrets");
+    if secrets.is_set() && spec["tokenRequests"].as_array().is_none_or(Vec::is_empty) {
+        causes
+            .push(secrets.invalid("serviceAccountTokenInSecrets is set but no tokenRequests are specified"));
     }
     let period = spec["nodeAllocatableUpdatePeriodSeconds"].as_i64();
     if let Some(period) = period.filter(|period| *period < 10) {
@@ -61,16 +66,7 @@ pub(super) fn update_driver(old: &Value, new: &Value) -> Vec<Cause> {
 pub(super) fn create_attachment(value: &Value) -> Vec<Cause> {
     let spec = &value["spec"];
     let mut causes = Vec::new();
-    let attacher = text(spec, &["attacher"]);
-    if attacher.is_empty() {
-        causes.push(Cause::required("spec.attacher", ""));
-    } else {
-        causes.extend(
-            super::claims::driver_name(attacher)
-                .iter()
-                .map(|why| Cause::invalid("spec.attacher", attacher, why)),
-        );
-    }
+    super::claims::driver_name(&Field::root(value).at("spec.attacher"), &mut causes);
     let node = text(spec, &["nodeName"]);
     causes.extend(names::subdomain(node).iter().map(|why| Cause::invalid("spec.nodeName", node, why)));
     let one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
@@ -119,7 +115,7 @@ pub(super) fn update_attachment(old: &Value, new: &Value) -> Vec<Cause> {
 
 pub(super) fn attributes(value: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    Field::root(value).at("driverName").need_and_follow(super::claims::driver_name, &mut causes);
+    super::classes::provisioner(&Field::root(value).at("driverName"), &mut causes);
     causes.extend(super::classes::parameters(value));
     if value["parameters"].as_object().is_none_or(serde_json::Map::is_empty) {
         causes.push(Cause::required("parameters", "must contain at least one key/value pair"));
@@ -132,7 +128,7 @@ pub(super) fn csi_node(value: &Value) -> Causes {
     let mut seen = Vec::new();
     for driver in Field::root(value).at("spec.drivers").items() {
         let (name, id) = (driver.at("name"), driver.at("nodeID"));
-        name.need_and_follow(super::claims::driver_name, &mut causes);
+        super::claims::driver_name(&name, &mut causes);
         id.need(&mut causes);
         if id.text().len() > 256 {
             causes.push(id.invalid("must be 256 characters or less"));
@@ -179,7 +175,6 @@ pub(super) fn capacity(value: &Value) -> Causes {
     let mut causes = Causes::new();
     let root = Field::root(value);
     let class = root.at("storageClassName");
-    class.need(&mut causes);
     class.follow(names::subdomain, &mut causes);
     super::selectors::selector(&root.at("nodeTopology"), &mut causes);
     for field in ["capacity", "maximumVolumeSize"] {
@@ -205,7 +200,7 @@ pub(super) fn update_attributes(old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = attributes(new);
     for field in ["driverName", "parameters"] {
         if old.get(field) != new.get(field) {
-            causes.push(Cause::invalid(field, new.get(field).cloned().unwrap_or_default(), IMMUTABLE));
+            causes.push(Cause::forbidden(field, &format!("updates to {field} are forbidden.")));
         }
     }
     causes

@@ -1,4 +1,4 @@
-//! Decides what binding a pod to a node and evicting it mean. Never checks whether the node exists: neither
+//! Decides what binding a pod to a node means. Never checks whether the node exists: neither
 //! does the real server. Answers to `kubernetes/pkg/registry/core/pod/storage`.
 
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Cause, Result, Status};
-use crate::verbs::{delete, dry_run};
+use crate::verbs::dry_run;
 
 pub(crate) fn bind(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let dry = dry_run(request.query.all("dryRun"), "CreateOptions")?;
@@ -112,20 +112,4 @@ fn bound(server: &Server, pod: &Object, binding: &Value) -> Value {
         }
     }
     value
-}
-
-pub(crate) fn evict(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
-    let eviction = request.json("Eviction")?;
-    let name = text(&eviction, &["metadata", "name"]);
-    if !name.is_empty() && name != target.name {
-        let why = format!("name in URL does not match name in Eviction object: {} vs {name}", target.name);
-        return Err(Status::bad_request(why));
-    }
-    let dry = dry_run(request.query.all("dryRun"), "CreateOptions")?;
-    let mut store = server.lock();
-    delete::evicted(server, &mut store, target, &eviction["deleteOptions"], dry)?;
-    server.announce(&store);
-    let done =
-        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Ok(Answer::json(201, &done))
 }

@@ -149,7 +149,18 @@ pub(crate) fn delete_collection(server: &Server, request: &Request, target: &Tar
     Ok(Answer::bytes(list_of(target, &objects, revision)))
 }
 
-/// Deletes one object for another part of the server.
+/// Whether the pod is the one that an eviction means.
+pub(crate) fn check_eviction(target: &Target, pod: &Object, options: &Value) -> Result<()> {
+    let precondition = |field: &str| options["preconditions"][field].as_str().map(str::to_owned);
+    let options = DeleteOptions {
+        uid: precondition("uid"),
+        version: precondition("resourceVersion"),
+        ..DeleteOptions::default()
+    };
+    check_preconditions(target, pod, &options)
+}
+
+/// Deletes a pod that may be evicted.
 pub(crate) fn evicted(
     server: &Server,
     store: &mut Store,
@@ -157,8 +168,13 @@ pub(crate) fn evicted(
     options: &Value,
     dry: bool,
 ) -> Result<()> {
-    let options =
-        DeleteOptions { grace: options["gracePeriodSeconds"].as_i64(), dry, ..DeleteOptions::default() };
+    let policy = options["propagationPolicy"].as_str().map(str::to_owned);
+    let options = DeleteOptions {
+        grace: options["gracePeriodSeconds"].as_i64(),
+        policy,
+        dry,
+        ..DeleteOptions::default()
+    };
     remove(server, store, target, &options).map(|_| ())
 }
 

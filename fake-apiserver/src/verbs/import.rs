@@ -92,7 +92,7 @@ pub(crate) fn import(server: &Server, mut value: Value) -> Result<Arc<Value>> {
     if !server.is_raw() {
         let status = value.get("status").cloned();
         strategy::prepare(&target.kind, &mut value)?;
-        strategy::prepare_create(server, &target.kind, &mut value);
+        strategy::prepare_create(server, &target, &mut value);
         if let Some(status) = status {
             as_map_mut(&mut value).insert("status".into(), status);
             strategy::apply_status(&target.kind, &mut value)?;

@@ -26,10 +26,12 @@ pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> Result<()> {
         prune_metadata(value);
         return Ok(());
     }
+    // Before anything is removed: an amount that is null is nothing, not missing.
+    defaults::canonicalise(kind, value).map_err(|why| unreadable(kind, why))?;
     prune(value, kind);
     prune_metadata(value);
     shapes::reduce(kind, value);
-    defaults::apply(kind, value).map_err(|why| unreadable(kind, why))?;
+    defaults::apply(kind, value);
     shapes::complete(kind, value);
     Ok(())
 }
@@ -88,7 +90,9 @@ fn prune_metadata(value: &mut Value) {
 }
 
 /// The status that a new object has, whatever it came with.
-pub(crate) fn prepare_create(server: &Server, kind: &Kind, value: &mut Value) {
+pub(crate) fn prepare_create(server: &Server, target: &Target, value: &mut Value) {
+    let kind = &*target.kind;
+    crate::verbs::addresses::normalise(target, None, value);
     if kind.has(Trait::Generation) {
         metadata_mut(value).insert("generation".into(), 1.into());
     }
@@ -179,13 +183,20 @@ fn restore(old: &Value, value: &mut Value, field: &str) {
 
 /// What a kind's update does besides; a place for the kinds that stamp times.
 pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, value: &mut Value) {
+    crate::verbs::addresses::normalise(target, Some(old), value);
     crds::prepare_update(target, value);
     if target.kind.kind == "PersistentVolume" && target.subresource == "status" {
         let (before, after) = (text(old, &["status", "phase"]), text(value, &["status", "phase"]));
-        if before != after
-            && at(value, &["status", "lastPhaseTransitionTime"])
-                == at(old, &["status", "lastPhaseTransitionTime"])
-        {
+        let (was, is) = (
+            at(old, &["status", "lastPhaseTransitionTime"]),
+            at(value, &["status", "lastPhaseTransitionTime"]),
+        );
+        if before == after {
+            if let Some(was) = was.filter(|_| is.is_none()) {
+                let kept = was.clone();
+                crate::object::map_mut(value, "status").insert("lastPhaseTransitionTime".into(), kept);
+            }
+        } else if is.is_none() || is == was {
             let now = server.timestamp();
             crate::object::map_mut(value, "status").insert("lastPhaseTransitionTime".into(), now.into());
         }

@@ -186,23 +186,23 @@ fn host_ports(container: &Field<'_>, taken: &mut Vec<String>, causes: &mut Cause
 }
 
 fn resize(container: &Field<'_>, causes: &mut Causes) {
+    let all = container.at("resizePolicy");
     let mut seen = Vec::new();
-    for policy in container.at("resizePolicy").items() {
-        let resource = policy.at("resourceName");
-        if seen.contains(&resource.text()) {
-            causes.push(Cause::duplicate(policy.path.as_str(), resource.text()));
+    for policy in all.items() {
+        let (resource, restart) = (policy.at("resourceName").text(), policy.at("restartPolicy").text());
+        if seen.contains(&resource) {
+            causes.push(Cause::duplicate(all.path.as_str(), resource));
         }
-        seen.push(resource.text());
-        if resource.is_empty() {
-            causes.push(resource.required(""));
-        } else {
-            resource.must_be_one_of(&["cpu", "memory"], causes);
-        }
-        let restart = policy.at("restartPolicy");
-        if restart.is_empty() {
-            causes.push(restart.required(""));
-        } else {
-            restart.must_be_one_of(&["NotRequired", "RestartContainer"], causes);
+        seen.push(resource);
+        // Upstream names the list, not the item.
+        for (text, supported) in
+            [(resource, &["cpu", "memory"]), (restart, &["NotRequired", "RestartContainer"])]
+        {
+            if text.is_empty() {
+                causes.push(all.required(""));
+            } else if !supported.contains(&text) {
+                causes.push(Cause::unsupported(all.path.as_str(), text, supported));
+            }
         }
     }
 }

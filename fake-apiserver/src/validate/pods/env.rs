@@ -44,7 +44,7 @@ pub(super) fn env(container: &Field<'_>, causes: &mut Causes) {
                 "resourceFieldRef" => resource_field(&field, false, causes),
                 "fileKeyRef" => {}
                 _ => {
-                    field.at("name").need(causes);
+                    field.at("name").follow(names::subdomain, causes);
                     field.at("key").need_and_follow(names::data_key, causes);
                 }
             }
@@ -69,6 +69,10 @@ pub(super) fn field_of_pod(field: &Field<'_>, fields: &[&str], causes: &mut Caus
             causes.push(field.at(part).required(""));
             return;
         }
+    }
+    if field.at("apiVersion").text() != "v1" {
+        causes.push(path.invalid("error converting fieldPath: unsupported pod version"));
+        return;
     }
     let known = [
         "metadata.name",
@@ -117,6 +121,9 @@ pub(super) fn resource_field(field: &Field<'_>, volume: bool, causes: &mut Cause
         causes.push(resource.unsupported(RESOURCES));
     }
     let divisor = field.at("divisor");
+    if !RESOURCES.contains(&resource.text()) && !huge.iter().any(|start| resource.text().starts_with(start)) {
+        return;
+    }
     let cpu = matches!(resource.text(), "limits.cpu" | "requests.cpu");
     let sizes = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
     let fits = match divisor.text() {

@@ -238,10 +238,14 @@ fn source(kind: &str, source: &Field<'_>, causes: &mut Causes) {
             projections(source, causes);
         }
         "csi" => {
-            source.at("driver").need_and_follow(claims::driver_name, causes);
+            claims::driver_name(&source.at("driver"), causes);
             let secret = source.at("nodePublishSecretRef");
             if secret.is_set() {
-                secret.at("name").need(causes);
+                let name = secret.at("name");
+                name.need(causes);
+                if !name.is_empty() {
+                    Field::new(name.value, source.at("name").path).follow(names::subdomain, causes);
+                }
             }
         }
         "ephemeral" => {
@@ -319,7 +323,7 @@ fn projections(projected: &Field<'_>, causes: &mut Causes) {
         let token = source.at("serviceAccountToken");
         if token.is_set() {
             count += 1;
-            account_token(&token, causes);
+            account_token(&token, &projected.path, causes);
             given.push(text(token.value, &["path"]));
         }
         for other in ["clusterTrustBundle", "podCertificate"] {
@@ -333,20 +337,19 @@ fn projections(projected: &Field<'_>, causes: &mut Causes) {
         }
         if count > 1 {
             causes.push(source.forbidden("may not specify more than 1 volume type per source"));
-        } else if count == 0 {
-            causes.push(source.required("must specify a volume type per source"));
         }
     }
 }
 
-fn account_token(token: &Field<'_>, causes: &mut Causes) {
+fn account_token(token: &Field<'_>, projected: &str, causes: &mut Causes) {
     let seconds = token.at("expirationSeconds");
     if seconds.number().is_some_and(|seconds| seconds < 600) {
         causes.push(seconds.invalid("may not specify a duration less than 10 minutes"));
     } else if seconds.number().is_some_and(|seconds| seconds > 1 << 32) {
         causes.push(seconds.invalid("may not specify a duration larger than 2^32 seconds"));
     }
-    let path = token.at("path");
+    // Upstream leaves the source out of this one.
+    let path = Field::new(token.at("path").value, format!("{projected}.path"));
     if path.is_empty() {
         causes.push(path.required(""));
     } else {

@@ -98,7 +98,7 @@ fn backsteps(path: &Field<'_>, causes: &mut Causes) {
 }
 
 fn csi(source: &Field<'_>, causes: &mut Causes) {
-    source.at("driver").need_and_follow(claims::driver_name, causes);
+    claims::driver_name(&source.at("driver"), causes);
     source.at("volumeHandle").need(causes);
     for secret in [
         "controllerPublishSecretRef",
