@@ -8,9 +8,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::definition::is_definition;
 use super::objects;
-use super::shape::{DEFINITION, Shape, settle};
 use crate::kinds::Kind;
 use crate::object::text;
 use crate::request::Request;
@@ -86,11 +84,7 @@ fn unknown(kind: &Kind, value: &Value) -> Vec<String> {
     if let Some(version) = &kind.definition {
         return objects::prepare(version, &mut value).unwrap_or_default();
     }
-    let mut unknown = Vec::new();
-    // One that is of another type is refused later.
-    let _ = settle(&Shape::Fields(DEFINITION), &mut value, "", &mut unknown);
-    unknown.sort();
-    unknown
+    Vec::new()
 }
 
 /// What is to be warned of in the body of a request.

@@ -91,8 +91,9 @@ mod tests {
     use super::*;
 
     fn read(query: &str, content_type: &str) -> Result<WriteOptions> {
-        let request = Request::new("PATCH", &format!("/x?{query}"), content_type, Bytes::new());
-        WriteOptions::read(&request.by("agent/v1 (linux)"), "PatchOptions")
+        let mut request = Request::new("PATCH", &format!("/x?{query}"), content_type, Bytes::new());
+        request.user_agent = "agent/v1 (linux)".into();
+        WriteOptions::read(&request, "PatchOptions")
     }
 
     #[test]
