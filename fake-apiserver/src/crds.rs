@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub(crate) use definition::is_definition;
 pub(crate) use scale::scale;
 pub(crate) use serve::{forbids_create, on_delete, removed, serve, written};
-pub(crate) use strict::{check_patched, check_type, field_warnings};
+pub(crate) use strict::{check_patched, check_type, field_warnings, judges};
 
 use serde_json::Value;
 

@@ -8,7 +8,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
+use super::definition::is_definition;
 use super::objects;
+use super::shape::{DEFINITION, Shape, settle};
 use crate::kinds::Kind;
 use crate::object::text;
 use crate::request::Request;
@@ -33,8 +35,8 @@ impl Validation {
 }
 
 /// Whether this module judges the fields of a kind.
-fn judges(kind: &Kind) -> bool {
-    kind.definition.is_some()
+pub(crate) fn judges(kind: &Kind) -> bool {
+    kind.definition.is_some() || is_definition(kind)
 }
 
 /// Refuses an object that is not of a kind; unlike those of typed kinds, it has to name it.
@@ -84,7 +86,11 @@ fn unknown(kind: &Kind, value: &Value) -> Vec<String> {
     if let Some(version) = &kind.definition {
         return objects::prepare(version, &mut value).unwrap_or_default();
     }
-    Vec::new()
+    let mut unknown = Vec::new();
+    // One that is of another type is refused later.
+    let _ = settle(&Shape::Fields(DEFINITION), &mut value, "", &mut unknown);
+    unknown.sort();
+    unknown
 }
 
 /// What is to be warned of in the body of a request.

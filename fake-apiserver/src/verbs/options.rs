@@ -91,9 +91,8 @@ mod tests {
     use super::*;
 
     fn read(query: &str, content_type: &str) -> Result<WriteOptions> {
-        let mut request = Request::new("PATCH", &format!("/x?{query}"), content_type, Bytes::new());
-        request.user_agent = "agent/v1 (linux)".into();
-        WriteOptions::read(&request, "PatchOptions")
+        let request = Request::new("PATCH", &format!("/x?{query}"), content_type, Bytes::new());
+        WriteOptions::read(&request.by("agent/v1 (linux)"), "PatchOptions")
     }
 
     #[test]
