@@ -13,14 +13,26 @@ const STATEFUL: &str = "updates to statefulset spec for fields other than 'repli
     'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 
 pub(super) fn create(kind: &str, value: &Value) -> Causes {
+    let mut causes = stored(kind, value);
+    if kind == "StatefulSet" {
+        stateful_claims(&Field::root(value).at("spec"), &mut causes);
+    }
+    causes
+}
+
+/// What holds however often it was written.
+fn stored(kind: &str, value: &Value) -> Causes {
     let mut causes = Causes::new();
     let spec = Field::root(value).at("spec");
     for field in ["replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
-        spec.at(field).at_least(0, &mut causes);
+        // A stateful set keeps every revision where the limit is negative.
+        if !(kind == "StatefulSet" && field == "revisionHistoryLimit") {
+            spec.at(field).at_least(0, &mut causes);
+        }
     }
     selector(kind, &spec, &mut causes);
     let template = spec.at("template");
-    if kind != "ReplicationController" || template.is_set() {
+    if kind != "ReplicationController" || !without_template(&template) {
         pods::template(&template, &mut causes);
         only_running(kind, &template, &mut causes);
     }
@@ -42,12 +54,13 @@ fn selector(kind: &str, spec: &Field<'_>, causes: &mut Causes) {
         if selector.is_empty() {
             causes.push(selector.required(""));
         }
+        if without_template(&spec.at("template")) {
+            causes.push(spec.at("template").required(""));
+            return;
+        }
         let fits = selector.entries().iter().all(|(key, value)| labels.value.get(key) == Some(value.value));
         if !selector.is_empty() && !fits {
             causes.push(labels.invalid(differs));
-        }
-        if spec.at("template").value.is_null() {
-            causes.push(spec.at("template").required(""));
         }
         return;
     }
@@ -59,6 +72,7 @@ fn selector(kind: &str, spec: &Field<'_>, causes: &mut Causes) {
         causes.push(selector.invalid("empty selector is invalid"));
     }
     match selectors::picks(selector.value, labels.value) {
+        None if kind == "DaemonSet" => {}
         None => causes.push(selector.invalid("invalid label selector")),
         Some(false) if selector.is_set() || kind == "DaemonSet" => {
             causes.push(labels.invalid(differs));
@@ -67,6 +81,11 @@ fn selector(kind: &str, spec: &Field<'_>, causes: &mut Causes) {
         Some(false) if !selector.is_set() => causes.push(labels.invalid(differs)),
         Some(_) => {}
     }
+}
+
+/// Whether a controller of the oldest kind says nothing of its pods: the defaults alone are nothing.
+fn without_template(template: &Field<'_>) -> bool {
+    template.at("metadata").is_empty() && template.at("spec.containers").is_empty()
 }
 
 /// Controllers run their pods for ever.
@@ -103,7 +122,9 @@ fn deployment(spec: &Field<'_>, causes: &mut Causes) {
             }
             at_most_all(&rolling.at("maxUnavailable"), causes);
         }
-        _ => strategy.at("type").must_be_one_of(&["Recreate", "RollingUpdate"], causes),
+        // Upstream names the strategy, not its type, as a daemon set's does.
+        _ => Field::new(strategy.at("type").value, strategy.path.as_str())
+            .must_be_one_of(&["Recreate", "RollingUpdate"], causes),
     }
 }
 
@@ -163,7 +184,8 @@ fn daemon_strategy(strategy: &Field<'_>, causes: &mut Causes) {
                 _ => {}
             }
         }
-        _ => strategy.at("type").must_be_one_of(&["RollingUpdate", "OnDelete"], causes),
+        _ => Field::new(strategy.at("type").value, strategy.path.as_str())
+            .must_be_one_of(&["RollingUpdate", "OnDelete"], causes),
     }
 }
 
@@ -202,11 +224,21 @@ fn stateful(spec: &Field<'_>, causes: &mut Causes) {
         }
     }
     spec.at("ordinals.start").at_least(0, causes);
-    for template in spec.at("volumeClaimTemplates").items() {
-        let metadata = template.at("metadata");
-        let name = metadata.at("name");
-        if !name.is_empty() {
-            name.follow(super::names::subdomain, causes);
+}
+
+/// What is wrong with a new stateful set besides: its service, and the claims that its pods get as volumes.
+fn stateful_claims(spec: &Field<'_>, causes: &mut Causes) {
+    let service = spec.at("serviceName");
+    if !service.is_empty() {
+        service.follow(super::names::label, causes);
+    }
+    for (index, template) in spec.at("volumeClaimTemplates").items().iter().enumerate() {
+        // Upstream judges the name where the pods have it.
+        let volume = format!("{}.template.spec.volumes[{index}]", spec.path);
+        let name = Field::new(template.at("metadata.name").value, format!("{volume}.name"));
+        name.need_and_follow(super::names::label, causes);
+        if name.is_empty() {
+            causes.push(Cause::required(format!("{volume}.persistentVolumeClaim.claimName"), ""));
         }
         causes.extend(super::claims::spec(
             template.value.get("spec").unwrap_or(&Value::Null),
@@ -216,7 +248,7 @@ fn stateful(spec: &Field<'_>, causes: &mut Causes) {
 }
 
 pub(super) fn update(kind: &str, old: &Value, new: &Value) -> Causes {
-    let mut causes = create(kind, new);
+    let mut causes = stored(kind, new);
     let (before, after) = (Field::root(old).at("spec"), Field::root(new).at("spec"));
     if matches!(kind, "Deployment" | "ReplicaSet" | "DaemonSet")
         && before.at("selector").value != after.at("selector").value
