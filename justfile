@@ -42,6 +42,10 @@ scheduler *args:
 kills times="200":
     PVBIND_KILLS={{times}} cargo test -p fake-apiserver --test kill -- --nocapture
 
+# Feeds the API server with what libFuzzer finds: patches, selectors, quantities or wire (needs cargo-fuzz and a nightly toolchain).
+fuzz target seconds="300":
+    cd fake-apiserver && cargo +nightly fuzz run {{target}} -- -max_total_time={{seconds}}
+
 # Runs the PersistentVolume controller against a cluster.
 controller *args:
     @cargo run --quiet -- controller {{args}}

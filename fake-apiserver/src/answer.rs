@@ -13,6 +13,8 @@ use crate::watch::WatchBody;
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+pub(crate) const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(crate) const PROTOBUF_STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// What goes back.

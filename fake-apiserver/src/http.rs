@@ -12,7 +12,6 @@ use axum::extract::State;
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::{BodyExt, Limited};
-use tokio::net::TcpListener;
 
 use crate::answer::{Answer, Content};
 use crate::auth::{self, User};
@@ -25,25 +24,13 @@ use crate::status::Status;
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
 
 pub(crate) fn router(server: Arc<Server>) -> Router {
-    Router::new().fallback(respond).with_state(server)
+    let answer =
+        |State(server): State<Arc<Server>>, request: axum::extract::Request| respond(server, request);
+    Router::new().fallback(answer).with_state(server)
 }
 
-pub(crate) async fn serve(
-    server: Arc<Server>,
-    listener: TcpListener,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    let router = router(server.clone());
-    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
-        shutdown.await;
-        server.stop();
-        // A graceful end waits for every response, and a watch's would take half an hour.
-        server.lock().cut_watches();
-    });
-    serving.await
-}
-
-async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Request) -> Response<Body> {
+/// Reads a request, has it answered, and writes the answer.
+pub(crate) async fn respond(server: Arc<Server>, request: axum::extract::Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let text = |name: HeaderName| header_text(&parts.headers, name);
     let path_and_query = parts.uri.path_and_query().map_or("/", ::http::uri::PathAndQuery::as_str);
@@ -51,6 +38,7 @@ async fn respond(State(server): State<Arc<Server>>, request: axum::extract::Requ
     let request = Request::new(method, path_and_query, text(header::CONTENT_TYPE), Bytes::new());
     let mut request = request.accepting(text(header::ACCEPT)).by(text(header::USER_AGENT));
     text(header::IF_NONE_MATCH).clone_into(&mut request.none_match);
+    text(header::USER_AGENT).clone_into(&mut request.user_agent);
     let certified = parts.extensions.get::<Arc<User>>();
     match auth::authenticate(&server, text(header::AUTHORIZATION), certified) {
         Ok(user) => request.user = user,
@@ -78,18 +66,19 @@ fn lost() -> Response<Body> {
 struct Broken;
 
 impl http_body::Body for Broken {
-    type Data = bytes::Bytes;
+    type Data = Bytes;
     type Error = std::io::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<bytes::Bytes>, std::io::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
         Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())))
     }
 }
 
-fn response(answer: Answer) -> Response<Body> {
+/// An answer as HTTP has it.
+pub(crate) fn response(answer: Answer) -> Response<Body> {
     let body = match answer.content {
         Content::Ready(body) => Body::from(body),
         Content::Watch(body) => Body::new(*body),

@@ -18,10 +18,12 @@
 mod admin;
 mod admission;
 mod answer;
+mod apply;
 mod auth;
 mod calls;
 mod continuation;
 mod crds;
+mod decode;
 mod defaults;
 mod discovery;
 mod events;
@@ -32,6 +34,7 @@ mod http;
 mod journal;
 mod kinds;
 mod log;
+mod metrics;
 mod names;
 mod negotiate;
 mod object;
@@ -39,12 +42,14 @@ mod openapi;
 mod options;
 mod patch;
 mod present;
+mod protobuf;
 mod quantity;
 mod request;
 mod routes;
 mod schema;
 mod selectors;
 mod server;
+mod serving;
 mod shapes;
 mod status;
 mod store;
@@ -73,6 +78,9 @@ pub use crate::faults::{Cutting, Faults, FaultsError, Lose, Refusal, Rule, Withh
 pub use crate::journal::{Entry, Journal};
 pub use crate::log::OpenError;
 pub use crate::options::{Admission, Ids, Now, Options, Plugins};
+pub use crate::serving::Serving;
+pub use crate::serving::limits::Limits;
+pub use crate::serving::tls::{Generated, Tls, TlsError};
 pub use crate::status::Status;
 
 /// How far the store has come.
@@ -126,7 +134,20 @@ impl FakeApiServer {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> std::io::Result<()> {
-        http::serve(self.server.clone(), listener, shutdown).await
+        self.serve_with(listener, Serving::default(), shutdown).await
+    }
+
+    /// Serves as `serving` says until `shutdown` is ready.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve_with(
+        &self,
+        listener: TcpListener,
+        serving: Serving,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> std::io::Result<()> {
+        serving::serve(self.server.clone(), listener, serving, shutdown).await
     }
 
     /// Stores an object of a dump: like a create, but uid, creation and deletion time, status and finalizers

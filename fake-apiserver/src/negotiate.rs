@@ -9,16 +9,18 @@ use std::cmp::Ordering;
 pub(crate) enum Form {
     Json,
     Yaml,
+    Protobuf,
 }
 
 impl Form {
     /// All of them, the one for clients without a wish first.
-    pub(crate) const ALL: [Self; 2] = [Self::Json, Self::Yaml];
+    pub(crate) const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
 
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
             Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
         }
     }
 
@@ -26,12 +28,13 @@ impl Form {
         match self {
             Self::Json => "json",
             Self::Yaml => "yaml",
+            Self::Protobuf => "vnd.kubernetes.protobuf",
         }
     }
 
     /// Whether events can be written one after the other in this form.
-    fn streams(self) -> bool {
-        self == Self::Json
+    pub(crate) fn streams(self) -> bool {
+        self != Self::Yaml
     }
 }
 
@@ -57,13 +60,15 @@ pub(crate) fn is_plain(accept: &str) -> bool {
 }
 
 /// The best of what the client takes; `allows` says which conversions the endpoint knows.
-pub(crate) fn choose(accept: &str, allows: impl Fn(Option<&Convert>) -> bool) -> Option<Choice> {
+pub(crate) fn choose(accept: &str, allows: impl Fn(Form, Option<&Convert>) -> bool) -> Option<Choice> {
     if accept.is_empty() {
         return Some(Choice { form: Form::Json, pretty: false, convert: None });
     }
     clauses(accept).iter().find_map(|clause| {
         let forms = Form::ALL.into_iter().filter(|form| clause.takes(*form));
-        forms.filter_map(|form| clause.options(form)).find(|choice| allows(choice.convert.as_ref()))
+        forms
+            .filter_map(|form| clause.options(form))
+            .find(|choice| allows(choice.form, choice.convert.as_ref()))
     })
 }
 
@@ -72,9 +77,7 @@ pub(crate) fn names_a_form(accept: &str) -> bool {
     accept.is_empty()
         || accept.split(',').any(|clause| {
             let named = clause.split(';').next().unwrap_or_default().trim();
-            // Protobuf is a name that routes know; whoever names nothing else is told by the next step.
-            matches!(named, "*/*" | "application/vnd.kubernetes.protobuf")
-                || Form::ALL.iter().any(|form| form.media_type() == named)
+            named == "*/*" || Form::ALL.iter().any(|form| form.media_type() == named)
         })
 }
 
@@ -164,8 +167,10 @@ mod tests {
 
     #[track_caller]
     fn check(accept: &str, expected: Option<(Form, &str)>) {
-        let table = |convert: Option<&Convert>| {
-            convert.is_none_or(|convert| convert.kind == "Table" && convert.version == "v1")
+        let table = |form: Form, convert: Option<&Convert>| {
+            convert.is_none_or(|convert| {
+                form != Form::Protobuf && convert.kind == "Table" && convert.version == "v1"
+            })
         };
         let found = choose(accept, table);
         let found = found
@@ -185,8 +190,8 @@ mod tests {
         check("application/json;as=Table;v=v1;g=meta.k8s.io", Some((Form::Json, "Table")));
         check("application/json;as=Table;v=v9;g=meta.k8s.io", None);
         check("application/json;as=Table;v=v9;g=meta.k8s.io, application/json", Some((Form::Json, "")));
-        check("application/vnd.kubernetes.protobuf,application/json", Some((Form::Json, "")));
-        check("application/vnd.kubernetes.protobuf", None);
+        check("application/vnd.kubernetes.protobuf,application/json", Some((Form::Protobuf, "")));
+        check("application/vnd.kubernetes.protobuf;as=Table;v=v1,application/json", Some((Form::Json, "")));
         check("text/html, image/png", None);
     }
 
@@ -198,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_json() {
+    fn yaml_is_no_stream() {
         check("application/json;stream=watch", Some((Form::Json, "")));
         check("application/yaml;stream=watch", None);
         check("application/json;stream=other", None);

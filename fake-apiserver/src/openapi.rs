@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::answer::{Answer, JSON, TEXT};
 use crate::hash;
 use crate::kinds::{Kind, Kinds};
-use crate::negotiate;
+use crate::negotiate::{self, Form};
 use crate::request::Request;
 use crate::schema;
 use crate::status::{Result, Status};
@@ -40,7 +40,9 @@ pub(crate) fn answer(kinds: &Kinds, request: &Request, segments: &[String]) -> R
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
         return Err(Status::method_not_allowed());
     }
-    if negotiate::choose(&request.accept, |convert| convert.is_none()).is_none() {
+    if negotiate::choose(&request.accept, |form, convert| form != Form::Protobuf && convert.is_none())
+        .is_none()
+    {
         let message = "only application/json is written: send Accept: application/json";
         return Err(Box::new(Status::new(406, "NotAcceptable", message)));
     }

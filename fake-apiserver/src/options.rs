@@ -109,6 +109,9 @@ pub struct Options {
     pub admission: Admission,
     /// Which admission plugins run under [`Admission::Full`].
     pub plugins: Plugins,
+    /// Whether objects say who owns which of their fields. Without it `metadata.managedFields` is dropped from whatever is
+    /// written, and applying knows no conflicts but those of its own request.
+    pub managed_fields: bool,
     /// The range from which services get their addresses, and its length in bits.
     pub service_range: (std::net::Ipv4Addr, u8),
     /// How many events each kind remembers; a watch that asks for an older one is answered with 410 Expired.
@@ -136,6 +139,7 @@ impl Default for Options {
             service_range: (std::net::Ipv4Addr::new(10, 0, 0, 0), 16),
             tokens: Vec::new(),
             credentials_required: false,
+            managed_fields: true,
             history: 10_000,
             watch_buffer: 10_000,
             journal: 0,
@@ -150,6 +154,7 @@ impl std::fmt::Debug for Options {
             .field("ids", &self.ids)
             .field("admission", &self.admission)
             .field("plugins", &self.plugins)
+            .field("managed_fields", &self.managed_fields)
             .field("history", &self.history)
             .field("watch_buffer", &self.watch_buffer)
             .field("journal", &self.journal)

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use crate::answer::{Answer, Content};
+use crate::answer::{Answer, Content, PROTOBUF_STREAM};
 use crate::kinds::Kind;
 use crate::negotiate::{self, Choice, Convert, Form};
 use crate::options::Now;
+use crate::protobuf;
 use crate::request::Request;
 use crate::routes::Target;
 use crate::status::{Result, Status};
@@ -36,7 +37,8 @@ enum Include {
 
 /// How the objects of one request are shown.
 pub(crate) struct Presentation {
-    shape: Shape,
+    shape: Option<Shape>,
+    form: Form,
     api_version: &'static str,
     include: Include,
     kind: Arc<Kind>,
@@ -60,16 +62,18 @@ pub(crate) fn resource(
         return not_acceptable_route().into();
     }
     let watches = request.query.flag("watch") && request.method == "GET" && target.name.is_empty();
-    let choice = negotiate::choose(&request.accept, shapes_objects);
-    let Some(choice) = choice.filter(|choice| !watches || choice.form == Form::Json) else {
-        return refusal(request, &not_acceptable(watches));
+    let choice = negotiate::choose(&request.accept, |form, convert| shows(&target.kind, form, convert));
+    let Some(choice) = choice.filter(|choice| !watches || choice.form.streams()) else {
+        return refusal(request, &not_acceptable(&target.kind, watches));
     };
     let answer = handle();
-    let shaped = if answer.code >= 400 {
+    if answer.code >= 400 {
         return in_form(answer, &error_form(request));
-    } else if let Some(convert) = &choice.convert {
-        Presentation::of(request, target, convert, now.clone())
-            .and_then(|presentation| answer.shown(presentation))
+    }
+    let streams = matches!(answer.content, Content::Watch(_)) && choice.form == Form::Protobuf;
+    let shaped = if choice.convert.is_some() || streams {
+        let presentation = Presentation::of(request, target, &choice, now.clone());
+        presentation.and_then(|presentation| answer.shown(presentation))
     } else {
         Ok(answer)
     };
@@ -85,12 +89,17 @@ pub(crate) fn other(request: &Request, handle: impl FnOnce() -> Answer) -> Answe
         return handle();
     }
     let answer = handle();
-    let Some(choice) = negotiate::choose(&request.accept, |convert| convert.is_none()) else {
+    let Some(choice) =
+        negotiate::choose(&request.accept, |form, convert| form != Form::Protobuf && convert.is_none())
+    else {
         // What is no JSON, such as the health checks, is served to everybody.
         let fails = answer.code < 400 && answer.content_type == Form::Json.media_type();
         return match (fails, negotiate::names_a_form(&request.accept)) {
             (false, _) => answer,
-            (true, true) => not_acceptable(false).into(),
+            (true, true) => {
+                let types = media_types(None, false);
+                not_accepted(format!("only the following media types are accepted: {types}")).into()
+            }
             (true, false) => not_acceptable_route().into(),
         };
     };
@@ -103,7 +112,7 @@ pub(crate) fn refusal(request: &Request, status: &Status) -> Answer {
 }
 
 fn error_form(request: &Request) -> Choice {
-    let choice = negotiate::choose(&request.accept, |convert| convert.is_none());
+    let choice = negotiate::choose(&request.accept, |_, convert| convert.is_none());
     let choice = choice.unwrap_or(Choice { form: Form::Json, pretty: false, convert: None });
     Choice { pretty: is_pretty(request, &choice), ..choice }
 }
@@ -127,6 +136,11 @@ fn in_form(mut answer: Answer, choice: &Choice) -> Answer {
             .ok()
             .and_then(|value| serde_saphyr::to_string(&value).ok())
             .map(Bytes::from),
+        // What has no numbers goes out as JSON, and says so.
+        Form::Protobuf => {
+            let value = serde_json::from_slice::<Value>(body).ok();
+            value.and_then(|value| protobuf::write(&value)).map(Bytes::from)
+        }
     };
     if let Some(written) = written {
         answer.content_type = choice.form.media_type();
@@ -135,11 +149,16 @@ fn in_form(mut answer: Answer, choice: &Choice) -> Answer {
     answer
 }
 
-/// The conversions that every resource knows.
-fn shapes_objects(convert: Option<&Convert>) -> bool {
-    convert.is_none_or(|convert| {
-        convert.group == "meta.k8s.io" && api_version(convert).is_some() && shape(convert).is_some()
-    })
+/// Whether a kind can be shown in that form and shape: not every kind has numbers, and tables neither.
+fn shows(kind: &Kind, form: Form, convert: Option<&Convert>) -> bool {
+    match convert {
+        None => form != Form::Protobuf || protobuf::knows(kind),
+        Some(convert) => {
+            let known = convert.group == "meta.k8s.io" && api_version(convert).is_some();
+            let shape = shape(convert).filter(|_| known);
+            shape.is_some_and(|shape| form != Form::Protobuf || shape != Shape::Table)
+        }
+    }
 }
 
 fn shape(convert: &Convert) -> Option<Shape> {
@@ -159,23 +178,22 @@ fn api_version(convert: &Convert) -> Option<&'static str> {
     }
 }
 
-fn media_types(ending: &str) -> String {
-    let types: Vec<String> = Form::ALL
-        .iter()
-        .filter(|form| ending.is_empty() || **form == Form::Json)
-        .map(|form| format!("{}{ending}", form.media_type()))
-        .collect();
-    types.join(", ")
+fn media_types(kind: Option<&Kind>, watches: bool) -> String {
+    let without = kind.is_some_and(|kind| !protobuf::knows(kind));
+    let forms = Form::ALL
+        .into_iter()
+        .filter(|form| (*form != Form::Protobuf || !without) && (!watches || form.streams()));
+    let ending = if watches { ";stream=watch" } else { "" };
+    forms.map(|form| format!("{}{ending}", form.media_type())).collect::<Vec<_>>().join(", ")
 }
 
-fn not_acceptable(watches: bool) -> Box<Status> {
-    let types = media_types(if watches { ";stream=watch" } else { "" });
-    not_accepted(format!("only the following media types are accepted: {types}"))
+fn not_acceptable(kind: &Kind, watches: bool) -> Box<Status> {
+    not_accepted(format!("only the following media types are accepted: {}", media_types(Some(kind), watches)))
 }
 
 /// What a route says that has none of the forms, before any handler looks.
 fn not_acceptable_route() -> Box<Status> {
-    let message = format!("406: Not Acceptable\n\nAvailable representations: {}", media_types(""));
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {}", media_types(None, false));
     let mut refusal = not_accepted(message);
     refusal.details = Some(json!({}));
     refusal
@@ -199,6 +217,9 @@ impl Answer {
                 }
             }
             Content::Watch(mut body) => {
+                if presentation.form == Form::Protobuf {
+                    self.content_type = PROTOBUF_STREAM;
+                }
                 body.show_as(presentation);
                 Content::Watch(body)
             }
@@ -208,15 +229,14 @@ impl Answer {
 }
 
 impl Presentation {
-    fn of(request: &Request, target: &Target, convert: &Convert, now: Now) -> Result<Self> {
-        let (Some(shape), Some(api_version)) = (shape(convert), api_version(convert)) else {
-            return Err(not_acceptable(false));
-        };
+    fn of(request: &Request, target: &Target, choice: &Choice, now: Now) -> Result<Self> {
+        let shape = choice.convert.as_ref().and_then(shape);
+        let api_version = choice.convert.as_ref().and_then(api_version).unwrap_or_default();
         let include = match request.query.get("includeObject") {
             "" | "Metadata" => Include::Metadata,
             "None" => Include::Nothing,
             "Object" => Include::Object,
-            other if shape == Shape::Table => {
+            other if shape == Some(Shape::Table) => {
                 let other = Value::from(other);
                 return Err(Status::bad_request(format!(
                     "Unable to convert to Table as requested: includeObject: Invalid value: {other}: must be 'Metadata', 'Object', 'None', or empty"
@@ -224,13 +244,22 @@ impl Presentation {
             }
             _ => Include::Metadata,
         };
-        Ok(Self { shape, api_version, include, kind: target.kind.clone(), now, begun: false })
+        Ok(Self {
+            shape,
+            form: choice.form,
+            api_version,
+            include,
+            kind: target.kind.clone(),
+            now,
+            begun: false,
+        })
     }
 
     fn show(&mut self, value: Value) -> Result<Value> {
         let is_list =
             value.get("items").is_some() && value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
-        match (self.shape, is_list) {
+        let Some(shape) = self.shape else { return Ok(value) };
+        match (shape, is_list) {
             (Shape::Table, _) => Ok(self.table(value, is_list)),
             (Shape::Metadata, true) => Err(not_accepted(format!(
                 "you requested PartialObjectMetadata, but the requested object is a list ({})",
@@ -313,13 +342,19 @@ impl Presentation {
 
     /// One line of a watch.
     pub(crate) fn line(&mut self, line: &[u8], out: &mut Vec<u8>) {
-        let shown = serde_json::from_slice::<Value>(line).ok().and_then(|mut event| {
-            let object = event["object"].take();
-            let shown = if object["kind"] == "Status" { object } else { self.show(object).ok()? };
-            self.begun = true;
-            Some(json!({"type": event["type"], "object": shown}).to_string())
-        });
-        out.extend_from_slice(shown.as_ref().map_or(line, |shown| shown.as_bytes()));
+        let Ok(mut event) = serde_json::from_slice::<Value>(line) else { return };
+        let object = event["object"].take();
+        let shown = if object["kind"] == "Status" { Ok(object) } else { self.show(object) };
+        let shown = shown.unwrap_or_else(|status| status.to_json());
+        self.begun = true;
+        let kind = event["type"].as_str().unwrap_or_default();
+        if self.form == Form::Protobuf {
+            if protobuf::write_event(kind, &shown, out).is_none() {
+                tracing::warn!(kind = %self.kind.kind, "an event has no form in protocol buffers");
+            }
+            return;
+        }
+        out.extend_from_slice(json!({"type": kind, "object": shown}).to_string().as_bytes());
         out.push(b'\n');
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::auth::User;
+use crate::protobuf::{self, Unreadable};
 use crate::status::{Result, Status};
 
 /// One request, however it arrived.
@@ -44,12 +45,6 @@ impl Request {
         }
     }
 
-    /// The same request by a client of that name.
-    pub(crate) fn by(mut self, user_agent: &str) -> Self {
-        user_agent.clone_into(&mut self.user_agent);
-        self
-    }
-
     /// The same request with an `Accept` header.
     pub(crate) fn accepting(mut self, accept: &str) -> Self {
         accept.clone_into(&mut self.accept);
@@ -70,6 +65,11 @@ impl Request {
         match self.content_type.as_str() {
             "" | "application/json" => Ok(self.decode_json()),
             "application/yaml" => Ok(self.decode_yaml()),
+            "application/vnd.kubernetes.protobuf" => match protobuf::read(&self.body) {
+                Ok(value) => Ok(Ok(value)),
+                Err(Unreadable::UnknownKind) => Err(unknown_format()),
+                Err(Unreadable::Malformed(why)) => Ok(Err(why)),
+            },
             _ => Err(unknown_format()),
         }
     }
@@ -98,7 +98,7 @@ impl Request {
 }
 
 pub(crate) fn unknown_format() -> Box<Status> {
-    let types = "application/json, application/yaml";
+    let types = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
     let message =
         format!("the body of the request was in an unknown format - accepted media types include: {types}");
     Box::new(Status::new(415, "UnsupportedMediaType", message))
@@ -109,7 +109,7 @@ pub(crate) fn unknown_format() -> Box<Status> {
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         Self(
             pairs

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::Change;
-use crate::answer::Answer;
+use crate::answer::{Answer, METRICS};
 use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::crds;
@@ -18,6 +18,7 @@ use crate::discovery;
 use crate::faults;
 use crate::journal;
 use crate::log::{Compaction, Log, OpenError};
+use crate::metrics::Counting;
 use crate::names::Names;
 use crate::openapi;
 use crate::options::{Admission, Options};
@@ -42,6 +43,7 @@ pub(crate) struct Server {
     /// Where writes are kept; without it they are in memory alone.
     log: Option<Log>,
     pub(crate) users: Authenticator,
+    pub(crate) metrics: Counting,
     stopping: AtomicBool,
 }
 
@@ -86,6 +88,7 @@ impl Server {
             journal: journal::Log::new(options.journal),
             log,
             users: Authenticator::new(&options),
+            metrics: Counting::default(),
             stopping: AtomicBool::new(false),
             options,
         };
@@ -190,6 +193,11 @@ impl Server {
                 let kinds = self.lock().kinds.clone();
                 openapi::answer(&kinds, request, &segments).unwrap_or_else(Answer::from)
             }
+            Some(Route::Other(segments)) if segments == ["metrics"] => {
+                let mut answer = Answer::text(200, self.metrics.text(self));
+                answer.content_type = METRICS;
+                answer
+            }
             Some(Route::Other(segments)) => present::other(request, || {
                 let answer = discovery::answer(self, request, &segments);
                 answer
@@ -222,6 +230,11 @@ impl Server {
             ("POST", false, "eviction") => verbs::eviction::evict(self, request, target),
             ("PUT", false, "" | "status" | "resize" | "ephemeralcontainers" | "finalize") => {
                 verbs::update::replace(self, request, target)
+            }
+            ("PATCH", false, "" | "status" | "resize" | "ephemeralcontainers")
+                if request.content_type == verbs::apply::APPLY =>
+            {
+                verbs::apply::apply(self, request, target)
             }
             ("PATCH", false, "" | "status" | "resize" | "ephemeralcontainers") => {
                 verbs::update::patch(self, request, target)

@@ -348,6 +348,15 @@ impl Store {
         Ok(Subscription { missed, receiver })
     }
 
+    /// How many objects and watchers each kind has.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (&Kind, usize, usize)> {
+        let kinds = self.kinds.all().iter().zip(&self.tables);
+        kinds.filter(|(kind, _)| !kind.is_events_view()).map(|(kind, table)| {
+            let open = table.watchers.iter().filter(|watcher| !watcher.sender.is_closed()).count();
+            (kind.as_ref(), table.objects.len(), open)
+        })
+    }
+
     /// Every object, as it is listed.
     pub(crate) fn everything(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.tables.iter().flat_map(|table| table.objects.values())

@@ -9,6 +9,7 @@ use crate::answer::{Answer, Content};
 use crate::calls::Call;
 use crate::faults::{Faults, FaultsError, Lose, Plan};
 use crate::journal::Entry;
+use crate::present;
 use crate::request::Request;
 use crate::routes::{Route, Target, route};
 use crate::server::Server;
@@ -35,7 +36,7 @@ impl Server {
         if !plan.latency.is_zero() {
             tokio::time::sleep(plan.latency).await;
         }
-        let answered = match refused(&plan) {
+        let answered = match refused(&plan, request) {
             Some(refusal) => refusal,
             None => finish(&plan, self.kept(request).await),
         };
@@ -50,7 +51,7 @@ impl Server {
         }
         let started = Instant::now();
         let (target, plan) = self.look(request);
-        let answered = match refused(&plan) {
+        let answered = match refused(&plan, request) {
             Some(refusal) => refusal,
             None => finish(&plan, self.settle(|| Ok(self.handle(request)))?),
         };
@@ -128,9 +129,9 @@ impl Server {
 }
 
 /// What is said instead of handling the request.
-fn refused(plan: &Plan) -> Option<Answered> {
+fn refused(plan: &Plan, request: &Request) -> Option<Answered> {
     match (&plan.answer, plan.lose) {
-        (Some(status), _) => Some(Ok(Answer::from(status.clone()))),
+        (Some(status), _) => Some(Ok(present::refusal(request, status))),
         (None, Some(Lose::Request)) => Some(Err(Lost)),
         (None, Some(Lose::Answer) | None) => None,
     }

@@ -3,12 +3,16 @@
 //! `k8s.io/apiserver/pkg/endpoints/handlers` and `.../pkg/registry/generic/registry`.
 
 pub(crate) mod addresses;
+pub(crate) mod apply;
 pub(crate) mod binding;
+pub(crate) mod body;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod eviction;
+pub(crate) mod fields;
 pub(crate) mod import;
 pub(crate) mod list;
+pub(crate) mod options;
 pub(crate) mod read;
 pub(crate) mod scale;
 pub(crate) mod strategy;
@@ -17,10 +21,8 @@ pub(crate) mod update;
 
 use serde_json::Value;
 
-use crate::events;
 use crate::kinds::Kind;
 use crate::object::{metadata_mut, text};
-use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Cause, Result, Status};
@@ -34,13 +36,6 @@ pub(crate) fn dry_run<'a>(values: impl Iterator<Item = &'a str>, options: &str) 
         return Err(Status::invalid("meta.k8s.io", options, "", &[cause]));
     }
     Ok(!values.is_empty())
-}
-
-/// The object in a request's body, typed, in the form in which it is stored.
-pub(crate) fn decode(server: &Server, request: &Request, kind: &Kind) -> Result<Value> {
-    let value = request.json(&kind.kind)?;
-    let value = typed(server, kind, value)?;
-    Ok(if kind.is_events_view() { events::to_core(&value) } else { value })
 }
 
 /// Fills in `kind` and `apiVersion` where they are missing, and refuses other ones.

@@ -64,6 +64,7 @@ async fn bodies_that_cannot_be_read_are_refused() {
         ("application/json", "{", 400),
         ("text/plain", "{}", 415),
         ("application/vnd.kubernetes.protobuf", "k8s\0", 415),
+        ("application/vnd.kubernetes.protobuf", "garbage", 400),
     ] {
         let (code, _, answer) = create(&server, form, body).await;
         assert_eq!(code, expected, "{form} {body} {answer}");

@@ -208,6 +208,8 @@ async fn run(input: Input, progress: &Progress) -> Result<Report, Error> {
         now: now.clone(),
         ids: Ids::Seeded(1),
         admission: Admission::Full,
+        // A report shows objects as their writers meant them, and nobody in it applies.
+        managed_fields: false,
         history: 50,
         watch_buffer: BUFFER,
         ..fake_apiserver::Options::default()

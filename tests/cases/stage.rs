@@ -131,8 +131,13 @@ impl Stage {
 
     fn of(roles: Roles) -> Self {
         let plugins = Plugins { volume_protection: false, claim_protection: false, ..Plugins::default() };
-        let options =
-            fake_apiserver::Options { ids: Ids::Seeded(1), plugins, history: HISTORY, ..Default::default() };
+        let options = fake_apiserver::Options {
+            ids: Ids::Seeded(1),
+            plugins,
+            managed_fields: false,
+            history: HISTORY,
+            ..Default::default()
+        };
         let settings = Settings { plugins: plugin::PROVISIONING, ..Settings::default() };
         let server = FakeApiServer::new(options);
         let by_hand = ByHand { server: server.clone(), asks: Arc::default() };

@@ -12,7 +12,9 @@ use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Cause, Result, Status};
-use crate::verbs::{dry_run, update};
+use crate::verbs::fields::Fields;
+use crate::verbs::options::WriteOptions;
+use crate::verbs::update;
 
 /// What stands for a number that was never set.
 const UNSET: i64 = i32::MIN as i64;
@@ -144,7 +146,8 @@ pub(crate) fn scale(
     } else {
         Patch::parse(&request.content_type, &request.body)?.apply(kind, &before)?
     };
-    let dry = dry_run(request.query.all("dryRun"), "UpdateOptions")?;
+    let options = if request.method == "PUT" { "UpdateOptions" } else { "PatchOptions" };
+    let options = WriteOptions::read(request, options)?;
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas == UNSET {
         let why = format!("the spec replicas field \"{}\" cannot be empty", scale.spec);
@@ -158,8 +161,9 @@ pub(crate) fn scale(
     set_number(&mut next, &scale.spec, replicas);
     let given = text(&wanted, &["metadata", "resourceVersion"]).to_owned();
     metadata_mut(&mut next).insert("resourceVersion".into(), given.into());
+    let fields = Fields::By { manager: &options.manager, subresource: "scale" };
     let main = Target { subresource: String::new(), ..target.clone() };
-    let object = update::write(server, &mut store, &main, &current, next, dry)?;
+    let object = update::write(server, &mut store, &main, &current, next, fields, options.dry)?;
     server.announce(&store);
     let stored = kind.view(&object.value).unwrap_or_else(|| Value::clone(&object.value));
     let (after, _) = shown(scale, &stored).map_err(unreadable)?;

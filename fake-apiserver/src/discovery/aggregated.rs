@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use super::{resources, versions};
 use crate::answer::{AGGREGATED, Answer};
 use crate::kinds::Kinds;
-use crate::negotiate::{self, Convert};
+use crate::negotiate::{self, Convert, Form};
 use crate::request::Request;
 
 /// Whether the client asks for the one document before it asks for the separate ones.
 pub(super) fn is_wanted(request: &Request) -> bool {
-    let choice = negotiate::choose(&request.accept, |convert| convert.is_none_or(is_list));
+    let choice =
+        negotiate::choose(&request.accept, |form, convert| form == Form::Json && convert.is_none_or(is_list));
     choice.is_some_and(|choice| choice.convert.is_some()) && matches!(request.method.as_str(), "GET" | "HEAD")
 }
 

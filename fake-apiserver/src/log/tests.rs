@@ -138,7 +138,7 @@ fn every_prefix_of_a_log_is_a_prefix_of_the_writes() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_flipped_bit_is_found(at in 0.0_f64..1.0, bit in 0_u8..8) {
@@ -189,6 +189,49 @@ fn a_snapshot_replaces_the_log() {
     let old =
         send(&server, "GET", &format!("{MAPS}?resourceVersion=101&resourceVersionMatch=Exact"), &Value::Null);
     assert_eq!(old.0, 410, "what was before the snapshot is forgotten");
+}
+
+#[test]
+fn custom_resources_come_back_from_log_and_snapshot() {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+            "versions": [
+                {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 3}}}},
+                }}},
+                {"name": "v1beta1", "served": true, "storage": false, "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                }}},
+            ],
+        },
+    });
+    let path = |version: &str| format!("/apis/example.com/{version}/namespaces/default/gadgets");
+    for compaction in [NEVER, Compaction { least: 4096, times: 1 }] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = open(folder.path(), compaction).unwrap();
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        assert_eq!(send(&server, "POST", definitions, &definition).0, 201);
+        let gadget =
+            json!({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}, "spec": {}});
+        let (code, made) = send(&server, "POST", &path("v1"), &gadget);
+        assert_eq!((code, &made["spec"]["size"]), (201, &json!(3)));
+        for step in 0..100 {
+            write(&server, step);
+        }
+        let before = state(&server);
+        drop(server);
+        let server = open(folder.path(), compaction).unwrap();
+        assert_eq!(state(&server), before);
+        assert_eq!(send(&server, "GET", &format!("{}/g", path("v1")), &Value::Null), (200, made));
+        assert_eq!(send(&server, "GET", &format!("{}/g", path("v1beta1")), &Value::Null).0, 200);
+        let other =
+            json!({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "h"}, "spec": {}});
+        assert_eq!(send(&server, "POST", &path("v1"), &other).1["spec"]["size"], 3, "the schema is back");
+    }
 }
 
 #[test]

@@ -14,28 +14,31 @@ use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Result, Status};
 use crate::store::Store;
-use crate::verbs::{addresses, decode, dry_run, settle_namespace, strategy};
+use crate::verbs::fields::{self, Fields};
+use crate::verbs::options::WriteOptions;
+use crate::verbs::{addresses, body, settle_namespace, strategy};
 use crate::warnings;
 
 /// How often another generated name is tried when one is taken.
 const ATTEMPTS: usize = 8;
 
 pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
-    let dry = dry_run(request.query.all("dryRun"), "CreateOptions")?;
-    let mut value = decode(server, request, &target.kind)?;
+    let options = WriteOptions::read(request, "CreateOptions")?;
+    let (mut value, warned) = body::object(server, request, &target.kind, &options)?;
     let unknown = crds::field_warnings(&target.kind, request)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
     let repeated = warnings::repeated_owners(&value);
-    let object = insert(server, &mut store, target, value, dry)?;
+    let fields = Fields::By { manager: &options.manager, subresource: "" };
+    let object = insert(server, &mut store, target, value, fields, options.dry)?;
     server.announce(&store);
-    let mut said: Vec<String> = repeated.into_iter().collect();
+    let mut said: Vec<String> = warned.into_iter().chain(unknown).chain(repeated).collect();
     if server.options.plugins.pod_security {
         said.extend(admission::security::warning(&store, target, &object.value));
     }
     said.extend(crds::warnings(&target.kind, None, &object.value));
     said.extend(warnings::of(&target.kind, None, &object.value));
-    Ok(Answer::object(201, &target.kind, &object).with_warnings(unknown).with_warnings(said))
+    Ok(Answer::object(201, &target.kind, &object).with_warnings(said))
 }
 
 /// Stores a new object that is typed and in its namespace.
@@ -44,6 +47,7 @@ pub(crate) fn insert(
     store: &mut Store,
     target: &Target,
     value: Value,
+    fields: Fields,
     dry: bool,
 ) -> Result<Arc<Object>> {
     let version = text(&value, &["metadata", "resourceVersion"]);
@@ -51,9 +55,20 @@ pub(crate) fn insert(
         return Err(Status::untranslated("resourceVersion should not be set on objects to be created"));
     }
     let mut value = value;
+    let brought = metadata_mut(&mut value).remove("managedFields");
     let generated = begin_metadata(server, &mut value);
     if !server.is_raw() {
         strategy::prepare(&target.kind, &mut value)?;
+        if server.options.managed_fields {
+            let managers = match fields {
+                Fields::Settled(managers) => managers,
+                Fields::By { manager, subresource } => {
+                    fields::store(&mut value, brought);
+                    fields::after_update(server, target, None, &value, manager, subresource)
+                }
+            };
+            fields::store(&mut value, managers);
+        }
         admission::on_create(server, store, target, &mut value)?;
         crds::forbids_create(store, target, text(&value, &["metadata", "name"]))?;
         strategy::prepare_create(server, target, &mut value);
@@ -75,9 +90,7 @@ fn begin_metadata(server: &Server, value: &mut Value) -> bool {
     let raw = server.is_raw();
     let metadata = metadata_mut(value);
     metadata.remove("resourceVersion");
-    for field in ["selfLink", "managedFields"] {
-        metadata.remove(field);
-    }
+    metadata.remove("selfLink");
     if !raw {
         metadata.remove("deletionTimestamp");
         metadata.remove("deletionGracePeriodSeconds");

@@ -10,7 +10,9 @@ use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Result, Status};
-use crate::verbs::{dry_run, update};
+use crate::verbs::fields::Fields;
+use crate::verbs::options::WriteOptions;
+use crate::verbs::update;
 
 pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     if let Some(version) = &target.kind.definition {
@@ -26,14 +28,16 @@ pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Resu
         "PATCH" => Patch::parse(&request.content_type, &request.body)?.apply(&target.kind, &shown)?,
         _ => return Ok(Answer::json(200, &shown)),
     };
-    let dry = dry_run(request.query.all("dryRun"), "UpdateOptions")?;
+    let kind = if request.method == "PUT" { "UpdateOptions" } else { "PatchOptions" };
+    let options = WriteOptions::read(request, kind)?;
     let mut value = Value::clone(&current.value);
     let replicas = at(&wanted, &["spec", "replicas"]).cloned().unwrap_or_else(|| 0.into());
     map_mut(&mut value, "spec").insert("replicas".into(), replicas);
     let version = text(&wanted, &["metadata", "resourceVersion"]).to_owned();
     metadata_mut(&mut value).insert("resourceVersion".into(), version.into());
+    let fields = Fields::By { manager: &options.manager, subresource: "scale" };
     let main = Target { subresource: String::new(), ..target.clone() };
-    let object = update::write(server, &mut store, &main, &current, value, dry)?;
+    let object = update::write(server, &mut store, &main, &current, value, fields, options.dry)?;
     server.announce(&store);
     Ok(Answer::json(200, &scale_of(&object.value)))
 }

@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::admission;
 use crate::answer::Answer;
 use crate::crds;
-use crate::events;
 use crate::kinds::{Kind, Trait};
 use crate::object::{Object, metadata_mut, strings, text};
 use crate::patch;
@@ -18,12 +17,14 @@ use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Cause, Result, Status};
 use crate::store::{Store, set_revision};
-use crate::verbs::{addresses, create, decode, dry_run, settle_namespace, strategy};
+use crate::verbs::fields::{self, Fields};
+use crate::verbs::options::WriteOptions;
+use crate::verbs::{addresses, body, create, settle_namespace, strategy};
 use crate::warnings;
 
 pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
-    let dry = dry_run(request.query.all("dryRun"), "UpdateOptions")?;
-    let mut value = decode(server, request, &target.kind)?;
+    let options = WriteOptions::read(request, "UpdateOptions")?;
+    let (mut value, warned) = body::object(server, request, &target.kind, &options)?;
     let unknown = crds::field_warnings(&target.kind, request)?;
     check_name(target, &value)?;
     settle_namespace(target, &mut value)?;
@@ -31,19 +32,21 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
     let current = store.get(target.index, &target.key()).cloned();
     let repeated = warnings::repeated_owners(&value);
     let before = current.as_ref().map(|current| current.value.clone());
+    let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
     let (code, object) = match current {
         None if target.subresource.is_empty() && target.kind.has(Trait::Upserts) => {
             upserts(target, &value)?;
             metadata_mut(&mut value).remove("resourceVersion");
-            (201, create::insert(server, &mut store, target, value, dry)?)
+            (201, create::insert(server, &mut store, target, value, fields, options.dry)?)
         }
         None => return Err(Status::not_found(&target.kind.group, &target.kind.plural, &target.name)),
-        Some(current) => (200, write(server, &mut store, target, &current, value, dry)?),
+        Some(current) => (200, write(server, &mut store, target, &current, value, fields, options.dry)?),
     };
     server.announce(&store);
-    let answer = Answer::object(code, &target.kind, &object).with_warnings(unknown).with_warnings(repeated);
-    let answer = answer.with_warnings(crds::warnings(&target.kind, before.as_deref(), &object.value));
-    Ok(answer.with_warnings(warnings::of(&target.kind, before.as_deref(), &object.value)))
+    let custom = crds::warnings(&target.kind, before.as_deref(), &object.value);
+    let warnings = warned.into_iter().chain(unknown).chain(repeated).chain(custom);
+    let warnings = warnings.chain(warnings::of(&target.kind, before.as_deref(), &object.value));
+    Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings))
 }
 
 /// A PUT that would create can't insist on a uid.
@@ -60,36 +63,33 @@ fn upserts(target: &Target, value: &Value) -> Result<()> {
 }
 
 pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
-    let dry = dry_run(request.query.all("dryRun"), "PatchOptions")?;
     let patch = patch::Patch::parse(&request.content_type, &request.body)?;
+    let options = WriteOptions::read(request, "PatchOptions")?;
     let mut store = server.lock();
     let current = store.get(target.index, &target.key()).cloned();
     let current =
         current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
     let view = target.kind.view(&current.value);
     let shown = view.as_ref().unwrap_or(&current.value);
-    let mut value = patch.apply(&target.kind, shown)?;
-    if target.kind.is_events_view() {
-        value = events::to_core(&value);
-        check_type(&target.kind, &current.value, &value)?;
-    } else {
-        check_type(&target.kind, shown, &value)?;
-    }
+    let value = patch.apply(&target.kind, shown)?;
+    check_type(&target.kind, &value)?;
     let unknown = crds::check_patched(&target.kind, request, &value)?;
+    let (mut value, warned) = body::patched(server, &target.kind, value, &request.body, &options)?;
     check_name(target, &value)?;
     settle_namespace(target, &mut value)?;
     let repeated = warnings::repeated_owners(&value);
-    let object = write(server, &mut store, target, &current, value, dry)?;
+    let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
+    let object = write(server, &mut store, target, &current, value, fields, options.dry)?;
     server.announce(&store);
-    let answer = Answer::object(200, &target.kind, &object).with_warnings(unknown).with_warnings(repeated);
-    let answer = answer.with_warnings(crds::warnings(&target.kind, Some(&current.value), &object.value));
-    Ok(answer.with_warnings(warnings::of(&target.kind, Some(&current.value), &object.value)))
+    let custom = crds::warnings(&target.kind, Some(&current.value), &object.value);
+    let warnings = warned.into_iter().chain(unknown).chain(repeated).chain(custom);
+    let warnings = warnings.chain(warnings::of(&target.kind, Some(&current.value), &object.value));
+    Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings))
 }
 
-fn check_type(kind: &Kind, old: &Value, new: &Value) -> Result<()> {
-    let (old_kind, old_version) = (text(old, &["kind"]), text(old, &["apiVersion"]));
+fn check_type(kind: &Kind, new: &Value) -> Result<()> {
     let (new_kind, new_version) = (text(new, &["kind"]), text(new, &["apiVersion"]));
-    if (old_kind, old_version) == (new_kind, new_version) {
+    if (new_kind, new_version) == (&*kind.kind, &*kind.api_version()) {
         return Ok(());
     }
     let why = format!(
@@ -103,7 +103,7 @@ fn check_type(kind: &Kind, old: &Value, new: &Value) -> Result<()> {
     Err(refusal)
 }
 
-fn check_name(target: &Target, value: &Value) -> Result<()> {
+pub(crate) fn check_name(target: &Target, value: &Value) -> Result<()> {
     let name = text(value, &["metadata", "name"]);
     if name == target.name {
         return Ok(());
@@ -126,9 +126,11 @@ pub(crate) fn write(
     target: &Target,
     current: &Arc<Object>,
     mut value: Value,
+    fields: Fields,
     dry: bool,
 ) -> Result<Arc<Object>> {
     check_version(target, current, &value)?;
+    let brought = metadata_mut(&mut value).remove("managedFields");
     keep_metadata(&current.value, &mut value);
     // What the writer saw: for a custom resource, the object in the version of the request.
     let shown = target.kind.definition.as_ref().and_then(|version| version.shown(&current.value));
@@ -136,7 +138,7 @@ pub(crate) fn write(
     if server.is_raw() {
         strategy::keep_other_parts(target, old, &mut value)?;
     } else {
-        admit(server, store, target, old, &mut value)?;
+        admit(server, store, target, old, &mut value, fields, brought)?;
         if target.subresource.is_empty() {
             addresses::assign(server, store, target, Some(old), &mut value)?;
             if value != *old {
@@ -158,6 +160,7 @@ pub(crate) fn write(
         }
         return Ok(object);
     }
+    fields::keep_times(&current.value, &mut value);
     if value == *current.value {
         return Ok(current.clone());
     }
@@ -170,10 +173,27 @@ pub(crate) fn write(
 }
 
 /// Defaults, the split between endpoints, and validation.
-fn admit(server: &Server, store: &Store, target: &Target, old: &Value, value: &mut Value) -> Result<()> {
+fn admit(
+    server: &Server,
+    store: &Store,
+    target: &Target,
+    old: &Value,
+    value: &mut Value,
+    fields: Fields,
+    brought: Option<Value>,
+) -> Result<()> {
     strategy::prepare(&target.kind, value)?;
+    let managers = match fields {
+        _ if !server.options.managed_fields => None,
+        Fields::Settled(managers) => managers,
+        Fields::By { manager, subresource } => {
+            fields::store(value, brought);
+            fields::after_update(server, target, Some(old), value, manager, subresource)
+        }
+    };
     strategy::keep_other_parts(target, old, value)?;
     strategy::prepare_update(server, target, old, value);
+    fields::store(value, managers);
     admission::on_update(server, store, target, old, value)?;
     let causes = crate::validate::update(target, old, value);
     if causes.is_empty() {
@@ -227,9 +247,7 @@ fn check_version(target: &Target, current: &Object, value: &Value) -> Result<()>
 fn keep_metadata(old: &Value, value: &mut Value) {
     let old = &old["metadata"];
     let metadata = metadata_mut(value);
-    for field in ["selfLink", "managedFields"] {
-        metadata.remove(field);
-    }
+    metadata.remove("selfLink");
     let terminating = old.get("deletionTimestamp").is_some_and(|time| !time.is_null());
     let kept = ["uid", "creationTimestamp", "generation"].into_iter();
     let kept = kept.chain(

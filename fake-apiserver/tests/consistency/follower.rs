@@ -140,7 +140,7 @@ impl Follower {
                 self.version = None;
                 first = false;
             }
-            token = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+            page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
             if token.is_empty() {
                 self.objects = found;
                 self.version = Some(version);
@@ -150,15 +150,14 @@ impl Follower {
     }
 
     async fn open(&mut self, server: &FakeApiServer) {
-        let mut path = format!("{}&watch=true&allowWatchBookmarks=true", self.list_path());
-        match &self.version {
-            Some(version) => path.push_str(&format!("&resourceVersion={version}")),
-            None => {
-                self.lists += 1;
-                self.coming = Some(Objects::new());
-                path.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
-            }
-        }
+        let from = if let Some(version) = &self.version {
+            format!("&resourceVersion={version}")
+        } else {
+            self.lists += 1;
+            self.coming = Some(Objects::new());
+            "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned()
+        };
+        let path = format!("{}&watch=true&allowWatchBookmarks=true{from}", self.list_path());
         let response =
             server.router().oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
         match response.status().as_u16() {
@@ -222,7 +221,7 @@ impl Follower {
         match type_ {
             "ADDED" => assert!(objects.insert(key(&object), object).is_none(), "{shown}, which is known"),
             "MODIFIED" => {
-                assert!(objects.insert(key(&object), object).is_some(), "{shown}, which is not known")
+                assert!(objects.insert(key(&object), object).is_some(), "{shown}, which is not known");
             }
             _ => assert!(objects.remove(&key(&object)).is_some(), "{shown}, which is not known"),
         }

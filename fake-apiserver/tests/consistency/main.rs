@@ -52,7 +52,7 @@ async fn play(steps: &[Step], faults: &Faults, history: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_client_that_watches_ends_with_what_a_list_shows(

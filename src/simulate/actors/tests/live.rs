@@ -118,7 +118,7 @@ impl Live {
 /// A server without chance: its uids are a sequence and its clock stands still.
 pub fn server() -> FakeApiServer {
     let now = Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
-    FakeApiServer::new(Options { now, ids: Ids::Seeded(1), ..Options::default() })
+    FakeApiServer::new(Options { now, ids: Ids::Seeded(1), managed_fields: false, ..Options::default() })
 }
 
 pub fn node() -> Value {

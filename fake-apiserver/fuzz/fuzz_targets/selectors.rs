@@ -1,0 +1,8 @@
+//! Feeds `bodies::selectors` with what libFuzzer finds interesting.
+#![no_main]
+
+#[path = "../bodies.rs"]
+#[allow(dead_code)]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::selectors(data));

@@ -1,0 +1,111 @@
+//! Decides whether what a client sends is an object of the kind, and what is said of fields that the kind does
+//! not have: nothing, a warning, or a refusal. Never judges values of the right type. Answers to the decoding
+//! half of `k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go`.
+
+use serde_json::{Map, Value};
+
+use crate::decode::{self, Decoded};
+use crate::events;
+use crate::kinds::Kind;
+use crate::request::Request;
+use crate::schema::{self, Link};
+use crate::server::Server;
+use crate::status::{Cause, Result, Status};
+use crate::verbs::options::{FieldValidation, WriteOptions};
+use crate::verbs::typed;
+
+/// The members of an operation of a JSON patch.
+const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
+
+/// The object in a request's body, in the form in which it is stored, and what there is to warn of.
+pub(crate) fn object(
+    server: &Server,
+    request: &Request,
+    kind: &Kind,
+    options: &WriteOptions,
+) -> Result<(Value, Vec<String>)> {
+    let Some(decoded) = decoded(server, request, kind)? else {
+        let value = typed(server, kind, request.json(&kind.kind)?)?;
+        return Ok((stored(kind, value), Vec::new()));
+    };
+    let value = typed(server, kind, decoded.value)?;
+    let refuse = |why: &str| {
+        Status::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {why}",
+            kind.kind, kind.version, kind.kind
+        ))
+    };
+    if let Some(mistake) = decoded.mistake {
+        return Err(refuse(&mistake));
+    }
+    let warnings = judge(decoded.strict, options.validation).map_err(|why| refuse(&why))?;
+    Ok((stored(kind, value), warnings))
+}
+
+/// The body by the schema of its kind; nothing when it is no object, or one that has no schema here.
+fn decoded(server: &Server, request: &Request, kind: &Kind) -> Result<Option<Decoded>> {
+    if server.is_raw() || kind.custom {
+        return Ok(None);
+    }
+    let schema = schema::of_kind(kind);
+    let decoded = if matches!(request.content_type.as_str(), "" | "application/json") {
+        decode::json(&schema, &request.body).ok()
+    } else {
+        request.decode()?.ok().and_then(|value| decode::value(&schema, &value).ok())
+    };
+    Ok(decoded.filter(|decoded| decoded.value.is_object()))
+}
+
+fn stored(kind: &Kind, value: Value) -> Value {
+    if kind.is_events_view() { events::to_core(&value) } else { value }
+}
+
+/// What is said of unknown and repeated fields: warnings, or why the request is refused.
+fn judge(strict: Vec<String>, validation: FieldValidation) -> std::result::Result<Vec<String>, String> {
+    match validation {
+        FieldValidation::Strict if !strict.is_empty() => {
+            Err(format!("strict decoding error: {}", strict.join(", ")))
+        }
+        FieldValidation::Warn => Ok(strict),
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
+    }
+}
+
+/// What a patch made, in the form in which it is stored, and what there is to warn of. `patch` is the body.
+pub(crate) fn patched(
+    server: &Server,
+    kind: &Kind,
+    value: Value,
+    patch: &[u8],
+    options: &WriteOptions,
+) -> Result<(Value, Vec<String>)> {
+    let mut strict = if options.validation == FieldValidation::Ignore { Vec::new() } else { repeated(patch) };
+    let refuse =
+        |shown: String, why: &str| Status::invalid("", "", "", &[Cause::invalid("patch", shown, why)]);
+    let mut value = value;
+    if !server.is_raw() && !kind.custom {
+        let decoded = decode::value(&schema::of_kind(kind), &value)
+            .map_err(|error| refuse(value.to_string(), &error.to_string()))?;
+        if let Some(mistake) = decoded.mistake {
+            return Err(refuse(value.to_string(), &mistake));
+        }
+        strict.extend(decoded.strict);
+        value = decoded.value;
+    }
+    let warnings = judge(strict, options.validation).map_err(|why| refuse(value.to_string(), &why))?;
+    Ok((stored(kind, value), warnings))
+}
+
+/// What a patch says twice, or what no patch says.
+fn repeated(patch: &[u8]) -> Vec<String> {
+    let Ok(decoded) = decode::json(&Link::deduced(), patch) else { return Vec::new() };
+    let Value::Array(operations) = decoded.value else { return decoded.strict };
+    let mut strict = decoded.strict;
+    for (place, operation) in operations.iter().enumerate() {
+        let nothing = Map::new();
+        let members = operation.as_object().unwrap_or(&nothing).keys();
+        let unknown = members.filter(|name| !OPERATION.contains(&name.as_str()));
+        strict.extend(unknown.map(|name| format!("unknown field \"[{place}].{name}\"")));
+    }
+    strict.into_iter().map(|one| format!("json patch {one}")).collect()
+}

@@ -1,0 +1,157 @@
+//! Decides which fields of an object a write gives to its writer, kind by kind and endpoint by endpoint. Never
+//! merges anything itself. Answers to `k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager` and the
+//! `GetResetFields` of each kind's strategy.
+
+use serde_json::Value;
+
+use crate::apply::{self, Applied, Conflict, Reset, Set, Subject, Writer};
+use crate::events;
+use crate::kinds::{Kind, split_api_version};
+use crate::object::metadata_mut;
+use crate::routes::Target;
+use crate::schema;
+use crate::server::Server;
+
+/// What becomes of the managers of an object that is written.
+pub(crate) enum Fields<'a> {
+    /// This one gets what is changed, through this subresource.
+    By { manager: &'a str, subresource: &'a str },
+    /// They are known already.
+    Settled(Option<Value>),
+}
+
+const RESIZED: &[&[&str]] = &[
+    &["spec", "containers", "*", "resources"],
+    &["spec", "containers", "*", "resizePolicy"],
+    &["spec", "initContainers", "*", "resources"],
+    &["spec", "initContainers", "*", "resizePolicy"],
+];
+const EPHEMERAL: &[&[&str]] = &[&["spec", "ephemeralContainers"]];
+
+/// The fields that an endpoint leaves alone.
+fn reset(kind: &Kind, subresource: &str) -> Reset {
+    let mut set = Set::default();
+    match (&*kind.kind, subresource) {
+        ("Pod", "resize") => return Reset::AllBut(RESIZED),
+        ("Pod", "ephemeralcontainers") => return Reset::AllBut(EPHEMERAL),
+        (_, "scale") => {}
+        (name, "status") => {
+            set.insert_fields(&["spec"]);
+            let more: &[&[&str]] = match name {
+                "Deployment" => &[&["metadata", "labels"]],
+                "Pod" => &[&["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]],
+                "VolumeAttachment" => &[&["metadata"]],
+                _ if kind.custom => &[&["metadata"]],
+                _ => &[],
+            };
+            for path in more {
+                set.insert_fields(path);
+            }
+        }
+        _ if kind.has_subresource("status") => set.insert_fields(&["status"]),
+        _ => {}
+    }
+    Reset::Only(set)
+}
+
+/// Whether managers that name fields in another version are about the same object.
+fn knows(kind: &Kind, api_version: &str) -> bool {
+    let (group, version) = split_api_version(api_version);
+    let event = |group: &str| matches!(group, "" | "events.k8s.io") && kind.kind == "Event";
+    let same_version = version == kind.version || kind.custom;
+    same_version && (group == kind.group || event(group) && event(&kind.group))
+}
+
+/// The version and form in which a writer sees an object.
+fn seen(kind: &Kind, value: &Value) -> Value {
+    if kind.is_events_view() && value["metadata"].is_object() {
+        events::to_view(value)
+    } else {
+        value.clone()
+    }
+}
+
+/// The managers after an object was written other than by applying; without `old` it is new.
+pub(crate) fn after_update(
+    server: &Server,
+    target: &Target,
+    old: Option<&Value>,
+    new: &Value,
+    manager: &str,
+    subresource: &str,
+) -> Option<Value> {
+    let kind = &target.kind;
+    let schema = schema::of_kind(kind);
+    let (api_version, now) = (kind.api_version(), server.timestamp());
+    let subject = Subject {
+        schema: &schema,
+        api_version: &api_version,
+        reset: &reset(kind, subresource),
+        knows: &|version| knows(kind, version),
+    };
+    let writer = Writer { manager, subresource, now: &now };
+    let nothing = if old.is_none() { apply::empty(&schema) } else { Value::Null };
+    let old = old.unwrap_or(&nothing);
+    if kind.is_events_view() {
+        return apply::update(&subject, &writer, &seen(kind, old), &seen(kind, new));
+    }
+    apply::update(&subject, &writer, old, new)
+}
+
+/// What an applied configuration makes of an object; without `old` it is new.
+pub(crate) fn apply(
+    server: &Server,
+    target: &Target,
+    old: Option<&Value>,
+    configuration: &Value,
+    manager: &str,
+    force: bool,
+) -> Result<Applied, Vec<Conflict>> {
+    let kind = &target.kind;
+    let schema = schema::of_kind(kind);
+    let (api_version, now) = (kind.api_version(), server.timestamp());
+    let subject = Subject {
+        schema: &schema,
+        api_version: &api_version,
+        reset: &reset(kind, &target.subresource),
+        knows: &|version| knows(kind, version),
+    };
+    let writer = Writer { manager, subresource: &target.subresource, now: &now };
+    let old = old.map_or_else(|| Value::Object(serde_json::Map::new()), |old| seen(kind, old));
+    let mut applied = apply::apply(&subject, &writer, &old, configuration, force)?;
+    if kind.is_events_view() {
+        applied.object = applied.object.map(|object| events::to_core(&object));
+    }
+    Ok(applied)
+}
+
+/// Writes the managers down.
+pub(crate) fn store(value: &mut Value, managers: Option<Value>) {
+    match managers {
+        Some(managers) => metadata_mut(value).insert("managedFields".into(), managers),
+        None => metadata_mut(value).remove("managedFields"),
+    };
+}
+
+/// Takes the times of the managers back when nothing but them would change.
+pub(crate) fn keep_times(old: &Value, value: &mut Value) {
+    let (before, after) = (&old["metadata"]["managedFields"], &value["metadata"]["managedFields"]);
+    if before == after || !same_but_for_times(before, after) {
+        return;
+    }
+    let after = after.clone();
+    store(value, Some(before.clone()));
+    if value != old {
+        store(value, Some(after));
+    }
+}
+
+fn same_but_for_times(a: &Value, b: &Value) -> bool {
+    let (Value::Array(a), Value::Array(b)) = (a, b) else { return false };
+    let without_time = |entry: &Value| {
+        let fields = entry.as_object().into_iter().flatten().filter(|(name, _)| *name != "time");
+        fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>()
+    };
+    // The order follows the times, so that it does not count either.
+    a.len() == b.len() && a.iter().all(|one| b.iter().any(|other| without_time(one) == without_time(other)))
+}
