@@ -1,7 +1,7 @@
 //! Decides whether the kinds that make pods may be stored. What is wrong with the pods is asked of `pods`.
 //! Answers to `kubernetes/pkg/apis/apps/validation` and `ValidateReplicationController`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::field::{Causes, Field};
 use super::{pods, selectors};
@@ -33,7 +33,9 @@ fn stored(kind: &str, value: &Value) -> Causes {
     selector(kind, &spec, &mut causes);
     let template = spec.at("template");
     if kind != "ReplicationController" || !without_template(&template) {
-        pods::template(&template, &mut causes);
+        let with_claims = (kind == "StatefulSet").then(|| template_with_claims(value));
+        let judged = with_claims.as_ref().map_or(template.value, |template| template);
+        pods::template(&Field::new(judged, template.path.as_str()), &mut causes);
         only_running(kind, &template, &mut causes);
     }
     match kind {
@@ -226,20 +228,34 @@ fn stateful(spec: &Field<'_>, causes: &mut Causes) {
     spec.at("ordinals.start").at_least(0, causes);
 }
 
+/// The template of a stateful set's pods as they will be: with a volume for each claim that they get.
+fn template_with_claims(value: &Value) -> Value {
+    let mut template = value["spec"]["template"].clone();
+    let claims = value["spec"]["volumeClaimTemplates"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut volumes: Vec<Value> = claims
+        .iter()
+        .map(|claim| {
+            let name = claim["metadata"]["name"].as_str().unwrap_or_default();
+            json!({"name": name, "persistentVolumeClaim": {"claimName": name}})
+        })
+        .collect();
+    let own = template["spec"]["volumes"].as_array().cloned().unwrap_or_default();
+    let overridden = |one: &Value| volumes.iter().any(|volume| volume["name"] == one["name"]);
+    let rest: Vec<Value> = own.into_iter().filter(|one| !overridden(one)).collect();
+    volumes.extend(rest);
+    if !volumes.is_empty() {
+        crate::object::map_mut(&mut template, "spec").insert("volumes".into(), volumes.into());
+    }
+    template
+}
+
 /// What is wrong with a new stateful set besides: its service, and the claims that its pods get as volumes.
 fn stateful_claims(spec: &Field<'_>, causes: &mut Causes) {
     let service = spec.at("serviceName");
     if !service.is_empty() {
         service.follow(super::names::label, causes);
     }
-    for (index, template) in spec.at("volumeClaimTemplates").items().iter().enumerate() {
-        // Upstream judges the name where the pods have it.
-        let volume = format!("{}.template.spec.volumes[{index}]", spec.path);
-        let name = Field::new(template.at("metadata.name").value, format!("{volume}.name"));
-        name.need_and_follow(super::names::label, causes);
-        if name.is_empty() {
-            causes.push(Cause::required(format!("{volume}.persistentVolumeClaim.claimName"), ""));
-        }
+    for template in spec.at("volumeClaimTemplates").items() {
         causes.extend(super::claims::spec(
             template.value.get("spec").unwrap_or(&Value::Null),
             &template.at("spec").path,
