@@ -45,6 +45,12 @@ impl Request {
         }
     }
 
+    /// The same request by a client of that name.
+    pub(crate) fn by(mut self, user_agent: &str) -> Self {
+        user_agent.clone_into(&mut self.user_agent);
+        self
+    }
+
     /// The same request with an `Accept` header.
     pub(crate) fn accepting(mut self, accept: &str) -> Self {
         accept.clone_into(&mut self.accept);
