@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub(crate) use definition::is_definition;
 pub(crate) use scale::scale;
 pub(crate) use serve::{forbids_create, on_delete, removed, serve, written};
-pub(crate) use strict::{check_patched, field_warnings};
+pub(crate) use strict::{check_patched, field_warnings, judges};
 
 use serde_json::Value;
 

@@ -88,6 +88,9 @@ pub(crate) fn of(api_version: &str, kind: &str) -> Option<Link> {
 
 /// The tree of a kind as it is served.
 pub(crate) fn of_kind(kind: &Kind) -> Link {
+    if let Some(version) = &kind.definition {
+        return version.tree.clone();
+    }
     of(&kind.api_version(), &kind.kind).unwrap_or_else(|| custom(None, true))
 }
 

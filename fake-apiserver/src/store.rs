@@ -43,6 +43,8 @@ struct Watcher {
 pub(crate) struct Subscription {
     pub(crate) missed: VecDeque<Delivery>,
     pub(crate) receiver: mpsc::Receiver<Delivery>,
+    /// Where it starts: the watcher knows everything up to here from elsewhere.
+    pub(crate) after: u64,
 }
 
 #[derive(Debug, Default)]
@@ -345,7 +347,7 @@ impl Store {
         let (sender, receiver) = mpsc::channel(buffer);
         let told = current.min(held_from - 1).max(after);
         table.watchers.push(Watcher { filter: filter.clone(), sender, told });
-        Ok(Subscription { missed, receiver })
+        Ok(Subscription { missed, receiver, after })
     }
 
     /// How many objects and watchers each kind has.

@@ -48,6 +48,8 @@ pub(crate) struct WatchBody {
     initial_end: Option<u64>,
     missed: VecDeque<Delivery>,
     receiver: Option<mpsc::Receiver<Delivery>>,
+    /// The revision after which it watches.
+    after: u64,
     bookmarks: bool,
     timeout: Duration,
     timers: Option<Timers>,
@@ -84,6 +86,7 @@ impl WatchBody {
             initial_end: initial.end,
             missed: subscription.missed,
             receiver: Some(subscription.receiver),
+            after: subscription.after,
             bookmarks,
             timeout,
             timers: None,
@@ -143,7 +146,7 @@ impl WatchBody {
     /// A watch that says why it can't be, and ends.
     pub(crate) fn failed(store: Arc<Mutex<Store>>, kind: Arc<Kind>, status: &Status) -> Self {
         let (_, receiver) = mpsc::channel(1);
-        let subscription = Subscription { missed: VecDeque::new(), receiver };
+        let subscription = Subscription { missed: VecDeque::new(), receiver, after: 0 };
         let initial = Initial { objects: Vec::new(), end: None };
         let mut body = Self::new(store, kind, initial, subscription, false, None);
         body.receiver = None;
@@ -242,7 +245,8 @@ impl WatchBody {
             timers.next_bookmark();
             // Read before the queue is: whatever was written up to here is in the queue already.
             let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-            self.bookmark_due = Some(store.delivered(&self.kind));
+            // Where events are held back, that is no reason to send the client back.
+            self.bookmark_due = Some(store.delivered(&self.kind).max(self.after));
         }
         over
     }

@@ -34,7 +34,7 @@ impl Validation {
 }
 
 /// Whether this module judges the fields of a kind.
-fn judges(kind: &Kind) -> bool {
+pub(crate) fn judges(kind: &Kind) -> bool {
     kind.definition.is_some() || is_definition(kind)
 }
 

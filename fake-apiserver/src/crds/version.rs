@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::prune::{drop_nulls, fill, prune};
 use super::schema::{Schema, settle_numbers};
 use crate::object::{as_map_mut, at, strings, text};
+use crate::schema::Link;
 use crate::table::custom::CustomColumn;
 
 /// A version.
@@ -23,6 +24,8 @@ pub(crate) struct Version {
     storage: String,
     own: String,
     pub(crate) schema: Arc<Schema>,
+    /// The schema as it is merged by.
+    pub(crate) tree: Link,
     /// The schema of the version in which objects are stored.
     stored: Arc<Schema>,
     pub(crate) status: bool,
@@ -92,6 +95,7 @@ impl Version {
             storage: api_version(storage),
             own: api_version(version),
             schema,
+            tree: crate::schema::custom(at(version, &["schema", "openAPIV3Schema"]), false),
             stored,
             status: at(version, &["subresources", "status"]).is_some(),
             scale,

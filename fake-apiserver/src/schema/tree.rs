@@ -3,7 +3,7 @@
 //! `k8s.io/kube-openapi/pkg/schemaconv` and, for strategic merge, to `.../pkg/util/proto`.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
@@ -99,7 +99,7 @@ pub(crate) struct Link {
 
 #[derive(Clone, Debug)]
 enum To {
-    Here(Box<Node>),
+    Here(Arc<Node>),
     Named(&'static Component),
     Untyped,
     Deduced,
@@ -176,14 +176,14 @@ pub(crate) fn custom(schema: Option<&Value>, preserve_unknown: bool) -> Link {
     };
     let map = node.map.get_or_insert_default();
     map.atomic = false;
-    let string = || Link::to(To::Here(Box::new(scalar(Scalar::String))));
+    let string = || Link::to(To::Here(Arc::new(scalar(Scalar::String))));
     let metadata = component("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
     let metadata = metadata.map_or_else(Link::deduced, Link::named);
     for (name, link) in [("apiVersion", string()), ("kind", string()), ("metadata", metadata)] {
         let field = Field { link, default: None, required: false, merge: Merge::default() };
         map.fields.insert(name.into(), field);
     }
-    Link::to(To::Here(Box::new(node)))
+    Link::to(To::Here(Arc::new(node)))
 }
 
 fn scalar(scalar: Scalar) -> Node {
@@ -279,7 +279,7 @@ fn link_of(schema: &Value, preserve: bool) -> Link {
     let name = reference.and_then(Value::as_str).and_then(|text| text.rsplit('/').next());
     let to = match name {
         Some(name) => component(name).map_or(To::Deduced, To::Named),
-        None => To::Here(Box::new(compile(schema, preserve))),
+        None => To::Here(Arc::new(compile(schema, preserve))),
     };
     let atomic = schema.get("x-kubernetes-map-type").filter(|_| name.is_some()).map(|kind| kind == "atomic");
     Link { to, atomic }

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::crds;
 use crate::decode::{self, Decoded};
 use crate::events;
 use crate::kinds::Kind;
@@ -26,7 +27,7 @@ pub(crate) fn object(
 ) -> Result<(Value, Vec<String>)> {
     let Some(decoded) = decoded(server, request, kind)? else {
         let value = typed(server, kind, request.json(&kind.kind)?)?;
-        return Ok((stored(kind, value), Vec::new()));
+        return Ok((stored(kind, value), crds::field_warnings(kind, request)?));
     };
     let value = typed(server, kind, decoded.value)?;
     let refuse = |why: &str| {
@@ -44,7 +45,7 @@ pub(crate) fn object(
 
 /// The body by the schema of its kind; nothing when it is no object, or one that has no schema here.
 fn decoded(server: &Server, request: &Request, kind: &Kind) -> Result<Option<Decoded>> {
-    if server.is_raw() || kind.custom {
+    if !reads(server, kind) {
         return Ok(None);
     }
     let schema = schema::of_kind(kind);
@@ -54,6 +55,11 @@ fn decoded(server: &Server, request: &Request, kind: &Kind) -> Result<Option<Dec
         request.decode()?.ok().and_then(|value| decode::value(&schema, &value).ok())
     };
     Ok(decoded.filter(|decoded| decoded.value.is_object()))
+}
+
+/// Whether this module reads objects of a kind: definitions, and what they define, are read elsewhere.
+fn reads(server: &Server, kind: &Kind) -> bool {
+    !server.is_raw() && !kind.custom && !crds::judges(kind)
 }
 
 fn stored(kind: &Kind, value: Value) -> Value {
@@ -71,19 +77,20 @@ fn judge(strict: Vec<String>, validation: FieldValidation) -> std::result::Resul
     }
 }
 
-/// What a patch made, in the form in which it is stored, and what there is to warn of. `patch` is the body.
+/// What a patch made, in the form in which it is stored, and what there is to warn of.
 pub(crate) fn patched(
     server: &Server,
+    request: &Request,
     kind: &Kind,
     value: Value,
-    patch: &[u8],
     options: &WriteOptions,
 ) -> Result<(Value, Vec<String>)> {
-    let mut strict = if options.validation == FieldValidation::Ignore { Vec::new() } else { repeated(patch) };
+    let ignores = options.validation == FieldValidation::Ignore;
+    let mut strict = if ignores { Vec::new() } else { repeated(&request.body) };
     let refuse =
         |shown: String, why: &str| Status::invalid("", "", "", &[Cause::invalid("patch", shown, why)]);
     let mut value = value;
-    if !server.is_raw() && !kind.custom {
+    if reads(server, kind) {
         let decoded = decode::value(&schema::of_kind(kind), &value)
             .map_err(|error| refuse(value.to_string(), &error.to_string()))?;
         if let Some(mistake) = decoded.mistake {
@@ -92,7 +99,8 @@ pub(crate) fn patched(
         strict.extend(decoded.strict);
         value = decoded.value;
     }
-    let warnings = judge(strict, options.validation).map_err(|why| refuse(value.to_string(), &why))?;
+    let mut warnings = judge(strict, options.validation).map_err(|why| refuse(value.to_string(), &why))?;
+    warnings.extend(crds::check_patched(kind, request, &value)?);
     Ok((stored(kind, value), warnings))
 }
 

@@ -25,14 +25,13 @@ const ATTEMPTS: usize = 8;
 pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let options = WriteOptions::read(request, "CreateOptions")?;
     let (mut value, warned) = body::object(server, request, &target.kind, &options)?;
-    let unknown = crds::field_warnings(&target.kind, request)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
     let repeated = warnings::repeated_owners(&value);
     let fields = Fields::By { manager: &options.manager, subresource: "" };
     let object = insert(server, &mut store, target, value, fields, options.dry)?;
     server.announce(&store);
-    let mut said: Vec<String> = warned.into_iter().chain(unknown).chain(repeated).collect();
+    let mut said: Vec<String> = warned.into_iter().chain(repeated).collect();
     if server.options.plugins.pod_security {
         said.extend(admission::security::warning(&store, target, &object.value));
     }

@@ -64,11 +64,7 @@ fn knows(kind: &Kind, api_version: &str) -> bool {
 
 /// The version and form in which a writer sees an object.
 fn seen(kind: &Kind, value: &Value) -> Value {
-    if kind.is_events_view() && value["metadata"].is_object() {
-        events::to_view(value)
-    } else {
-        value.clone()
-    }
+    kind.view(value).unwrap_or_else(|| value.clone())
 }
 
 /// The managers after an object was written other than by applying; without `old` it is new.

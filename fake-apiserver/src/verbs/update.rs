@@ -25,14 +25,13 @@ use crate::warnings;
 pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let options = WriteOptions::read(request, "UpdateOptions")?;
     let (mut value, warned) = body::object(server, request, &target.kind, &options)?;
-    let unknown = crds::field_warnings(&target.kind, request)?;
     check_name(target, &value)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
     let current = store.get(target.index, &target.key()).cloned();
     let repeated = warnings::repeated_owners(&value);
-    let before = current.as_ref().map(|current| current.value.clone());
     let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
+    let before = current.as_ref().map(|current| current.value.clone());
     let (code, object) = match current {
         None if target.subresource.is_empty() && target.kind.has(Trait::Upserts) => {
             upserts(target, &value)?;
@@ -44,7 +43,7 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
     };
     server.announce(&store);
     let custom = crds::warnings(&target.kind, before.as_deref(), &object.value);
-    let warnings = warned.into_iter().chain(unknown).chain(repeated).chain(custom);
+    let warnings = warned.into_iter().chain(repeated).chain(custom);
     let warnings = warnings.chain(warnings::of(&target.kind, before.as_deref(), &object.value));
     Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings))
 }
@@ -70,11 +69,9 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     let current =
         current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
     let view = target.kind.view(&current.value);
-    let shown = view.as_ref().unwrap_or(&current.value);
-    let value = patch.apply(&target.kind, shown)?;
+    let value = patch.apply(&target.kind, view.as_ref().unwrap_or(&current.value))?;
     check_type(&target.kind, &value)?;
-    let unknown = crds::check_patched(&target.kind, request, &value)?;
-    let (mut value, warned) = body::patched(server, &target.kind, value, &request.body, &options)?;
+    let (mut value, warned) = body::patched(server, request, &target.kind, value, &options)?;
     check_name(target, &value)?;
     settle_namespace(target, &mut value)?;
     let repeated = warnings::repeated_owners(&value);
@@ -82,7 +79,7 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     let object = write(server, &mut store, target, &current, value, fields, options.dry)?;
     server.announce(&store);
     let custom = crds::warnings(&target.kind, Some(&current.value), &object.value);
-    let warnings = warned.into_iter().chain(unknown).chain(repeated).chain(custom);
+    let warnings = warned.into_iter().chain(repeated).chain(custom);
     let warnings = warnings.chain(warnings::of(&target.kind, Some(&current.value), &object.value));
     Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings))
 }
