@@ -17,7 +17,7 @@ use crate::status::{Result, Status};
 const VERSION: &str = "v1.36.3";
 
 /// The groups in the order in which upstream gives them; others come after them, by name.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "apps",
     "events.k8s.io",
     "authentication.k8s.io",
@@ -34,6 +34,7 @@ const ORDER: [&str; 16] = [
     "coordination.k8s.io",
     "node.k8s.io",
     "discovery.k8s.io",
+    "resource.k8s.io",
 ];
 
 /// Group, plural and kind of what can only be asked: answered, never stored.
