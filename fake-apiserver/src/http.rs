@@ -38,7 +38,6 @@ pub(crate) async fn respond(server: Arc<Server>, request: axum::extract::Request
     let request = Request::new(method, path_and_query, text(header::CONTENT_TYPE), Bytes::new());
     let mut request = request.accepting(text(header::ACCEPT)).by(text(header::USER_AGENT));
     text(header::IF_NONE_MATCH).clone_into(&mut request.none_match);
-    text(header::USER_AGENT).clone_into(&mut request.user_agent);
     let certified = parts.extensions.get::<Arc<User>>();
     match auth::authenticate(&server, text(header::AUTHORIZATION), certified) {
         Ok(user) => request.user = user,
