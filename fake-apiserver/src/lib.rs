@@ -1,6 +1,6 @@
 //! A Kubernetes API server for tests: one store, resource versions, watches, patches and conflicts as
 //! kube-apiserver has them. In process it is an [`axum::Router`], which is all that a kube client needs; over
-//! TCP it is plain HTTP.
+//! TCP it is HTTP/1.1 or HTTP/2, plain or with TLS.
 //!
 //! It decides what kube-apiserver v1.36 would answer. It runs no controllers: what it stores stays as it is
 //! until somebody writes, and it knows nothing of binding volumes. It answers to `k8s.io/apiserver` and
@@ -9,6 +9,32 @@
 //! A request goes through `routes` (which kind, which name), then a verb of `verbs`, which defaults,
 //! validates and stores; `store` orders all writes and hands them to `watch`. The served kinds are the rows
 //! of one table in `kinds`.
+//!
+//! | as the real server has it | |
+//! |---|---|
+//! | resource versions, conflicts, preconditions, generated names, dry runs, paging over one snapshot, 410 for what is forgotten | `store`, `verbs`, `continuation` |
+//! | watches: from a version, streaming lists, bookmarks, selectors that objects enter and leave | `watch`, `history` |
+//! | JSON, merge and strategic merge patches, applying on the server with owned fields | `patch`, `apply` |
+//! | defaults, validation, unknown fields and warnings of the served kinds, from the real server's schemas | `schema`, `defaults`, `validate`, `decode` |
+//! | custom resources by their definitions | `crds` |
+//! | tables, metadata alone, YAML, protocol buffers for some kinds | `present`, `table`, `protobuf` |
+//! | discovery, OpenAPI v2 and v3 | `discovery`, `openapi` |
+//! | tokens, client certificates, TLS, limits of requests, `/metrics`, `/livez`, `/readyz` | `auth`, `serving`, `metrics` |
+//! | what etcd would keep, in a folder where one is named | `log` |
+//!
+//! | not there | what there is instead |
+//! |---|---|
+//! | controllers: garbage collection, scheduling, binding, status | whoever writes; only what becomes of definitions of custom resources is seen to |
+//! | authorization: nothing is forbidden to somebody who is let in | access reviews say so |
+//! | webhooks, aggregation of other API servers, exec, logs, proxies | 404 or 405 |
+//! | quorum: there is one server | a folder, an fsync before each answer |
+//!
+//! | different on purpose | why |
+//! |---|---|
+//! | with a seed and a clock, the same requests get the same bytes | tests repeat |
+//! | faults on demand, a journal, objects that are stored unchecked | tests ask for them; see [`Faults`], [`Journal`], [`FakeApiServer::apply_as_is`] |
+//! | a watcher that does not read is cut, and never slows a write | a test's watcher may stand still |
+//! | the history is counted in events of each kind, and not in minutes | a test can say when a version expires |
 
 #![expect(
     clippy::unnecessary_box_returns,
