@@ -20,30 +20,59 @@ fn text(pieces: &'static [&'static str], most: usize) -> impl Strategy<Value = V
     prop::collection::vec(piece, 0..most).prop_map(|pieces| pieces.concat())
 }
 
+const PATHS: &[&str] = &[
+    "",
+    "/",
+    "/metadata",
+    "/metadata/labels",
+    "/metadata/labels/x",
+    "/metadata/finalizers/-",
+    "/metadata/finalizers/0",
+    "/metadata/name",
+    "/metadata/uid",
+    "/data",
+    "/data/k",
+    "/spec",
+    "/spec/containers/0",
+    "/spec/containers/-",
+    "/spec/tolerations/1",
+    "/kind",
+    "/a~1b",
+    "/a~2",
+    "/metadata/resourceVersion",
+    "/spec/containers/18446744073709551616",
+];
+
+const KEYS: &[&str] = &[
+    "metadata",
+    "labels",
+    "data",
+    "spec",
+    "containers",
+    "name",
+    "env",
+    "value",
+    "$patch",
+    "$retainKeys",
+    "finalizers",
+    "$setElementOrder/containers",
+    "$deleteFromPrimitiveList/finalizers",
+    "tolerations",
+    "key",
+    "image",
+    "kind",
+    "apiVersion",
+    "annotations",
+    "ownerReferences",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "generation",
+];
+
 /// JSON of a patch, with paths and directives that exist.
 fn patch() -> impl Strategy<Value = Vec<u8>> {
-    let path = prop::sample::select(vec![
-        "",
-        "/",
-        "/metadata",
-        "/metadata/labels",
-        "/metadata/labels/x",
-        "/metadata/finalizers/-",
-        "/metadata/finalizers/0",
-        "/metadata/name",
-        "/metadata/uid",
-        "/data",
-        "/data/k",
-        "/spec",
-        "/spec/containers/0",
-        "/spec/containers/-",
-        "/spec/tolerations/1",
-        "/kind",
-        "/a~1b",
-        "/a~2",
-        "/metadata/resourceVersion",
-        "/spec/containers/18446744073709551616",
-    ]);
+    let path = prop::sample::select(PATHS);
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),
         any::<bool>().prop_map(Into::into),
@@ -51,32 +80,7 @@ fn patch() -> impl Strategy<Value = Vec<u8>> {
         any::<f64>().prop_map(Into::into),
         "[a-z$/~ü]{0,6}".prop_map(Into::into),
     ];
-    let key = prop::sample::select(vec![
-        "metadata",
-        "labels",
-        "data",
-        "spec",
-        "containers",
-        "name",
-        "env",
-        "value",
-        "$patch",
-        "$retainKeys",
-        "finalizers",
-        "$setElementOrder/containers",
-        "$deleteFromPrimitiveList/finalizers",
-        "tolerations",
-        "key",
-        "image",
-        "kind",
-        "apiVersion",
-        "annotations",
-        "ownerReferences",
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "generation",
-    ]);
+    let key = prop::sample::select(KEYS);
     let value = leaf.prop_recursive(6, 40, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),

@@ -51,8 +51,8 @@ pub fn run(arguments: &Arguments) -> Exit {
         Ok(server) => server,
         Err(problem) => return complain(&problem, Exit::Usage),
     };
-    let served = runtime().and_then(|runtime| runtime.block_on(serve(server, arguments, &access)));
-    match served {
+    let ended = runtime().and_then(|runtime| runtime.block_on(serve(server, arguments, &access)));
+    match ended {
         Ok(()) => Exit::Good,
         Err(error) => complain(&format!("cannot serve on {}: {error}", arguments.listen), Exit::Usage),
     }
