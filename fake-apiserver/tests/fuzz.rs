@@ -20,30 +20,8 @@ fn text(pieces: &'static [&'static str], most: usize) -> impl Strategy<Value = V
     prop::collection::vec(piece, 0..most).prop_map(|pieces| pieces.concat())
 }
 
-/// JSON of a patch, with paths and directives that exist.
-fn patch() -> impl Strategy<Value = Vec<u8>> {
-    let path = prop::sample::select(vec![
-        "",
-        "/",
-        "/metadata",
-        "/metadata/labels",
-        "/metadata/labels/x",
-        "/metadata/finalizers/-",
-        "/metadata/finalizers/0",
-        "/metadata/name",
-        "/metadata/uid",
-        "/data",
-        "/data/k",
-        "/spec",
-        "/spec/containers/0",
-        "/spec/containers/-",
-        "/spec/tolerations/1",
-        "/kind",
-        "/a~1b",
-        "/a~2",
-        "/metadata/resourceVersion",
-        "/spec/containers/18446744073709551616",
-    ]);
+/// Objects with fields and directives that exist.
+fn value() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),
         any::<bool>().prop_map(Into::into),
@@ -77,7 +55,7 @@ fn patch() -> impl Strategy<Value = Vec<u8>> {
         "deletionTimestamp",
         "generation",
     ]);
-    let value = leaf.prop_recursive(6, 40, 6, move |inner| {
+    leaf.prop_recursive(6, 40, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
             prop::collection::vec((key.clone(), inner), 0..5).prop_map(|fields| {
@@ -85,15 +63,41 @@ fn patch() -> impl Strategy<Value = Vec<u8>> {
                 serde_json::Value::Object(fields.collect())
             }),
         ]
-    });
+    })
+}
+
+/// JSON of a patch, with paths that exist.
+fn patch() -> impl Strategy<Value = Vec<u8>> {
+    let path = prop::sample::select(vec![
+        "",
+        "/",
+        "/metadata",
+        "/metadata/labels",
+        "/metadata/labels/x",
+        "/metadata/finalizers/-",
+        "/metadata/finalizers/0",
+        "/metadata/name",
+        "/metadata/uid",
+        "/data",
+        "/data/k",
+        "/spec",
+        "/spec/containers/0",
+        "/spec/containers/-",
+        "/spec/tolerations/1",
+        "/kind",
+        "/a~1b",
+        "/a~2",
+        "/metadata/resourceVersion",
+        "/spec/containers/18446744073709551616",
+    ]);
     let op = prop::sample::select(vec!["add", "remove", "replace", "move", "copy", "test", "jump"]);
-    let steps = prop::collection::vec((op, path.clone(), path, value.clone()), 0..8).prop_map(|steps| {
+    let steps = prop::collection::vec((op, path.clone(), path, value()), 0..8).prop_map(|steps| {
         let steps = steps.into_iter().map(|(op, path, from, value)| {
             serde_json::json!({"op": op, "path": path, "from": from, "value": value})
         });
         serde_json::Value::Array(steps.collect())
     });
-    (any::<u8>(), prop_oneof![steps, value]).prop_map(|(choice, patch)| {
+    (any::<u8>(), prop_oneof![steps, value()]).prop_map(|(choice, patch)| {
         let mut bytes = vec![choice];
         bytes.extend_from_slice(patch.to_string().as_bytes());
         bytes
