@@ -5,6 +5,8 @@
 
 mod compare;
 mod element;
+#[cfg(test)]
+mod laws;
 mod managers;
 mod merge;
 mod set;
@@ -47,6 +49,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) api_version: &'a str,
     /// Fields that this endpoint does not write.
     pub(crate) reset: &'a Reset,
+    /// What an object of the kind is before anything is set.
+    pub(crate) nothing: &'a Value,
     /// Whether managers of another version name the same fields.
     pub(crate) knows: &'a dyn Fn(&str) -> bool,
 }
@@ -104,7 +108,7 @@ impl Writer<'_> {
     }
 }
 
-/// The managers after an object was written other than by applying. `old` is an empty object for a new one.
+/// The managers after an object was written other than by applying. `old` is what nothing is for a new one.
 pub(crate) fn update(subject: &Subject, writer: &Writer, old: &Value, new: &Value) -> Option<Value> {
     let managers = decode_either(writer, old, new);
     let is_new = old["metadata"].get("uid").and_then(Value::as_str).is_none_or(str::is_empty);
@@ -148,12 +152,15 @@ fn track(subject: &Subject, writer: &Writer, managers: &mut Managers, old: &Valu
         return;
     }
     let identity = writer.identity(false, subject.api_version);
-    let before = managers.get(&identity).map(|entry| entry.fields.clone()).unwrap_or_default();
+    let before = managers.get(&identity).cloned();
+    let (fields, time) = before.map(|entry| (entry.fields, entry.time)).unwrap_or_default();
+    // The real server forgets the time where the fields of a scale become those of its object.
+    let time = if writer.subresource == "scale" { time } else { Some(writer.now.to_owned()) };
     managers.put(Entry {
         identity,
         api_version: subject.api_version.to_owned(),
-        time: Some(writer.now.to_owned()),
-        fields: owned.union(&before),
+        time,
+        fields: owned.union(&fields),
     });
 }
 
@@ -215,7 +222,7 @@ fn apply_once(
     let mut managers = Managers::decode(&old["metadata"]["managedFields"]).unwrap_or_default();
     if managers.is_empty() {
         let before = Writer { manager: "before-first-apply", ..*writer };
-        track(subject, &before, &mut managers, &empty(subject.schema), old);
+        track(subject, &before, &mut managers, subject.nothing, old);
     }
     managers.retain(|entry| (subject.knows)(&entry.api_version));
     let identity = writer.identity(true, subject.api_version);

@@ -9,6 +9,7 @@ mod extensions;
 mod formats;
 mod lists;
 mod names;
+mod numbers;
 mod objects;
 mod openapi;
 mod program;
@@ -29,14 +30,14 @@ use std::sync::Arc;
 pub(crate) use definition::is_definition;
 pub(crate) use scale::scale;
 pub(crate) use serve::{forbids_create, on_delete, removed, serve, written};
-pub(crate) use strict::{check_patched, field_warnings, judges};
+pub(crate) use strict::{check_patched, check_type, field_warnings, judges};
 
 use serde_json::Value;
 
-use crate::answer::Answer;
 use crate::kinds::{Kind, Kinds};
+use crate::request::Request;
 use crate::routes::Target;
-use crate::status::{Cause, Status};
+use crate::status::{Cause, Result, Status};
 use version::Version;
 
 /// The version of a definition from which a kind comes.
@@ -63,7 +64,7 @@ impl std::ops::Deref for Custom {
 ///
 /// # Errors
 /// When a field is of another type.
-pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> Result<bool, String> {
+pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> std::result::Result<bool, String> {
     if is_definition(kind) {
         return definition::prepare(value).map(|()| true);
     }
@@ -115,28 +116,67 @@ pub(crate) fn warnings(kind: &Kind, old: Option<&Value>, value: &Value) -> Vec<S
     kind.definition.as_ref().map_or_else(Vec::new, |_| objects::finalizer_warnings(old, value))
 }
 
-/// The answer where nothing is served: in a group that is not the server's own, that of a plain web server.
-pub(crate) fn nothing_here(kinds: &Kinds, path: &str, refusal: Box<Status>) -> Answer {
+/// The refusal where nothing is served; in a group that is not the server's own there is none, but the page of a plain web server.
+pub(crate) fn refusal_of(kinds: &Kinds, path: &str) -> Option<Box<Status>> {
     let mut steps = path.split('/').filter(|step| !step.is_empty());
     let group = (steps.next() == Some("apis")).then(|| steps.next()).flatten();
-    let foreign = group.is_some_and(|group| !kinds.is_built_in(group));
-    if !foreign || refusal.code != 404 {
-        return refusal.into();
-    }
-    let rest: Vec<&str> = steps.collect();
-    let named = match rest[..] {
-        [version, "namespaces", _, plural, name, _] | [version, plural, name, _] => {
-            Some((version, plural, name))
-        }
-        _ => None,
+    let Some(group) = group.filter(|group| !kinds.is_built_in(group)) else {
+        return Some(Status::no_such_resource());
     };
-    if let (Some(group), Some((version, plural, name))) = (group, named)
-        && kinds
-            .by_plural(group, version, plural)
-            .is_some_and(|index| kinds.get(index).namespaced == rest.contains(&"namespaces"))
-    {
-        // The object may be there; what was asked of it is not.
-        return Status::not_found(group, plural, name).into();
+    let rest: Vec<&str> = steps.collect();
+    let ([version, "namespaces", _, plural, name, _] | [version, plural, name, _]) = rest[..] else {
+        return None;
+    };
+    // The object may be there; what was asked of it is not.
+    let index = kinds.by_plural(group, version, plural)?;
+    let fits = kinds.get(index).namespaced == rest.contains(&"namespaces");
+    fits.then(|| Status::not_found(group, plural, name))
+}
+
+/// What there is to warn of before it is known what comes of a request: the version may be on its way out, and what is wrong
+/// with the fields is said of refused objects too.
+pub(crate) fn warnings_of_request(request: &Request, target: &Target, refused: bool) -> Vec<String> {
+    let kind = &target.kind;
+    let Some(version) = &kind.definition else { return Vec::new() };
+    let mut warnings: Vec<String> = version.warning.iter().cloned().collect();
+    if refused && target.subresource != "scale" && matches!(request.method.as_str(), "POST" | "PUT") {
+        // A strict request was refused for them, and says so.
+        warnings.extend(field_warnings(kind, request).unwrap_or_default());
     }
-    Answer::text(404, "404 page not found\n")
+    warnings
+}
+
+/// What nobody may ask of a custom resource, in the words that it has for that; those of typed kinds are other ones.
+///
+/// # Errors
+/// When the request is one of those.
+pub(crate) fn check_request(request: &Request, target: &Target) -> Result<()> {
+    const PATCHES: &[&str] =
+        &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+    let kind = &target.kind;
+    if kind.definition.is_none() {
+        return Ok(());
+    }
+    match (request.method.as_str(), target.name.is_empty(), target.subresource.as_str()) {
+        ("PATCH" | "PUT", true, _) => Err(Status::bad_request("name must be provided")),
+        ("PATCH", ..) if !PATCHES.contains(&request.content_type.as_str()) => {
+            let message = format!(
+                "the body of the request was in an unknown format - accepted media types include: {}",
+                PATCHES.join(", ")
+            );
+            Err(Box::new(Status::new(415, "UnsupportedMediaType", message)))
+        }
+        ("POST" | "DELETE", _, subresource) if !subresource.is_empty() => {
+            let verb = if request.method == "POST" { "create" } else { "delete" };
+            Err(Status::not_supported(&kind.group, &kind.plural, verb))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a custom resource is written where it is not: of all namespaces it can only be read.
+pub(crate) fn is_nowhere(request: &Request, target: &Target) -> bool {
+    let kind = &target.kind;
+    let writes = !matches!(request.method.as_str(), "GET" | "HEAD");
+    writes && kind.definition.is_some() && kind.namespaced && target.namespace.is_empty()
 }

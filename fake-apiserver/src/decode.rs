@@ -4,6 +4,7 @@
 //! `k8s.io/apimachinery/pkg/runtime/serializer/json`.
 
 mod scalars;
+pub(crate) mod yaml;
 
 use std::collections::HashSet;
 use std::fmt;

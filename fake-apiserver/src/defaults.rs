@@ -29,9 +29,17 @@ pub(crate) fn apply(kind: &Kind, value: &mut Value) {
         ("apps" | "batch", _) | ("", "ReplicationController") => workloads::apply(&kind.kind, value),
         ("", "Service") => service(value),
         ("", "LimitRange") => limit_range(value),
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => binding(value),
         ("", "Secret") => secret(value),
         ("" | "events.k8s.io", "Event") => crate::events::complete(value),
-        ("", "Endpoints") => drop_empty_maps(value),
+        ("", "Endpoints") => {
+            drop_empty_maps(value);
+            for subset in items(value, "subsets") {
+                for port in items(subset, "ports") {
+                    default_in(port, "protocol", "TCP".into());
+                }
+            }
+        }
         ("coordination.k8s.io", "Lease") | ("policy", "PodDisruptionBudget") => {
             default_in(value, "spec", json!({}));
         }
@@ -151,6 +159,11 @@ fn map<'a>(value: &'a mut Value, field: &str) -> &'a mut Value {
     as_map_mut(value).entry(field).or_insert_with(|| Value::Object(Map::new()))
 }
 
+/// The field of a map, or what can stand for it when there is none.
+fn map_or<'a>(value: &'a mut Value, field: &str) -> &'a mut Value {
+    if value.get(field).is_some() { &mut value[field] } else { value }
+}
+
 /// The items of a list, none when there is no list.
 fn items<'a>(value: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut Value> {
     value.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten()
@@ -162,7 +175,12 @@ fn namespace(value: &mut Value) {
     as_map_mut(labels).insert("kubernetes.io/metadata.name".into(), name.into());
     let terminating = at(value, &["metadata", "deletionTimestamp"]).is_some();
     if !terminating {
-        map_mut(value, "spec").entry("finalizers").or_insert_with(|| json!(["kubernetes"]));
+        let finalizers = map_mut(value, "spec").entry("finalizers").or_insert_with(|| json!([]));
+        if let Value::Array(finalizers) = finalizers
+            && !finalizers.iter().any(|one| one == "kubernetes")
+        {
+            finalizers.push("kubernetes".into());
+        }
     }
     default_in(map(value, "status"), "phase", "Active".into());
 }
@@ -171,8 +189,14 @@ fn node(value: &mut Value) {
     let spec = map_mut(value, "spec");
     spec.retain(|name, field| name != "taints" || *field != json!([]));
     let cidr = spec.get("podCIDR").and_then(Value::as_str).map(str::to_owned);
-    if let Some(cidr) = cidr {
-        spec.entry("podCIDRs").or_insert_with(|| json!([cidr]));
+    // Where the two differ the older one counts, which is what old clients know.
+    let first = spec.get("podCIDRs").and_then(|all| all.get(0)).and_then(Value::as_str).map(str::to_owned);
+    match (cidr, first) {
+        (Some(cidr), first) if first.as_ref() != Some(&cidr) => {
+            spec.insert("podCIDRs".into(), json!([cidr]));
+        }
+        (None, Some(first)) => drop(spec.insert("podCIDR".into(), first.into())),
+        _ => {}
     }
 }
 
@@ -232,6 +256,20 @@ fn service(value: &mut Value) {
             as_map_mut(port).remove("targetPort");
         }
         default_in(port, "targetPort", number);
+    }
+}
+
+/// The group of roles, and of those who are no service accounts.
+fn binding(value: &mut Value) {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let reference = map(value, "roleRef");
+    if reference["apiGroup"] == "" || reference.get("apiGroup").is_none() {
+        as_map_mut(reference).insert("apiGroup".into(), GROUP.into());
+    }
+    for subject in items(value, "subjects") {
+        if matches!(text(subject, &["kind"]), "User" | "Group") {
+            default_in(subject, "apiGroup", GROUP.into());
+        }
     }
 }
 

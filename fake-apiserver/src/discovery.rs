@@ -17,7 +17,7 @@ use crate::status::{Result, Status};
 const VERSION: &str = "v1.36.3";
 
 /// The groups in the order in which upstream gives them; others come after them, by name.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "apps",
     "events.k8s.io",
     "authentication.k8s.io",
@@ -34,6 +34,7 @@ const ORDER: [&str; 16] = [
     "coordination.k8s.io",
     "node.k8s.io",
     "discovery.k8s.io",
+    "resource.k8s.io",
 ];
 
 /// Group, plural and kind of what can only be asked: answered, never stored.
@@ -83,9 +84,7 @@ pub(crate) fn answer(server: &Server, request: &Request, segments: &[String]) ->
         }
         [] => Answer::json(200, &paths(kinds)),
         ["api", ..] => return Err(Status::no_such_resource()),
-        ["apis", group, ..] if versions(kinds).iter().any(|(known, _)| *known == group) => {
-            return Err(Status::no_such_resource());
-        }
+        ["apis", group, ..] if is_own(kinds, group) => return Err(Status::no_such_resource()),
         _ => Answer::no_page(),
     };
     if matches!(request.method.as_str(), "GET" | "HEAD") {
@@ -130,6 +129,11 @@ fn versions(kinds: &Kinds) -> Vec<(&str, &str)> {
     let place = |group: &str| ORDER.iter().position(|one| *one == group).unwrap_or(ORDER.len());
     versions.sort_by_key(|(group, _)| (place(group), *group));
     versions
+}
+
+/// Whether a group is the server's own, and not from a definition.
+fn is_own(kinds: &Kinds, group: &str) -> bool {
+    kinds.is_built_in(group) || QUESTIONS.iter().any(|(asked, ..)| *asked == group)
 }
 
 fn has_version(kinds: &Kinds, group: &str, version: &str) -> bool {
@@ -185,7 +189,12 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
             "verbs": ["create"],
         })
     }));
-    resources.sort_by_cached_key(|resource| resource["name"].as_str().unwrap_or_default().to_owned());
+    let custom = !group.is_empty() && !is_own(kinds, group);
+    resources.sort_by_cached_key(|resource| {
+        let name = resource["name"].as_str().unwrap_or_default();
+        // Custom kinds name their subresources in an order of their own.
+        if custom { name.split('/').next().unwrap_or_default() } else { name }.to_owned()
+    });
     let mut list = json!({"kind": "APIResourceList", "resources": resources});
     if group.is_empty() {
         list["groupVersion"] = version.into();

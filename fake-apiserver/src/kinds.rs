@@ -107,6 +107,7 @@ const CORE: &str = "";
 const APPS: &str = "apps";
 const BATCH: &str = "batch";
 const STORAGE: &str = "storage.k8s.io";
+const RESOURCE: &str = "resource.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const NAMESPACED: bool = true;
 const CLUSTER: bool = false;
@@ -157,6 +158,10 @@ const ROWS: &[Row] = &[
     ("policy", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, &["pdb"], STATUS, &[], &[Generation]),
     ("scheduling.k8s.io", "PriorityClass", "priorityclasses", CLUSTER, &["pc"], &[], &[], &[Generation]),
     ("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", CLUSTER, &["crd", "crds"], STATUS, &[], &[Generation, Conditional]),
+    (RESOURCE, "DeviceClass", "deviceclasses", CLUSTER, &[], &[], &[], &[ReturnsDeleted, Generation]),
+    (RESOURCE, "ResourceClaim", "resourceclaims", NAMESPACED, &[], STATUS, &[], &[ReturnsDeleted]),
+    (RESOURCE, "ResourceClaimTemplate", "resourceclaimtemplates", NAMESPACED, &[], &[], &[], &[ReturnsDeleted]),
+    (RESOURCE, "ResourceSlice", "resourceslices", CLUSTER, &[], &[], &["spec.driver", "spec.nodeName"], &[ReturnsDeleted, Generation]),
     (RBAC, "ClusterRole", "clusterroles", CLUSTER, &[], &[], &[], &[]),
     (RBAC, "ClusterRoleBinding", "clusterrolebindings", CLUSTER, &[], &[], &[], &[]),
     (RBAC, "Role", "roles", NAMESPACED, &[], &[], &[], &[]),

@@ -184,9 +184,9 @@ impl Server {
         match found {
             Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
                 self.calls.around(request, &target, || {
-                    let answer = self.dispatch(request, &target).unwrap_or_else(Answer::from);
-                    let custom = target.kind.definition.as_ref();
-                    answer.with_warnings(custom.and_then(|version| version.warning.clone()))
+                    let answer = self.dispatch(request, &target);
+                    let warnings = crds::warnings_of_request(request, &target, answer.is_err());
+                    answer.unwrap_or_else(Answer::from).with_warnings(warnings)
                 })
             }),
             Some(Route::Other(segments)) if segments.first().is_some_and(|first| first == "openapi") => {
@@ -199,21 +199,21 @@ impl Server {
                 answer
             }
             Some(Route::Other(segments)) => present::other(request, || {
-                let answer = discovery::answer(self, request, &segments);
-                answer
-                    .unwrap_or_else(|refusal| crds::nothing_here(&self.lock().kinds, &request.path, refusal))
+                discovery::answer(self, request, &segments).unwrap_or_else(Answer::from)
             }),
-            None => match crds::nothing_here(&self.lock().kinds, &request.path, Status::no_such_resource()) {
-                Answer { code: 404, content_type: crate::answer::JSON, .. } => {
-                    present::refusal(request, &Status::no_such_resource())
-                }
-                answer => answer,
+            None => match crds::refusal_of(&self.lock().kinds, &request.path) {
+                Some(refusal) => present::refusal(request, &refusal),
+                None => Answer::no_page(),
             },
         }
     }
 
     fn dispatch(&self, request: &Request, target: &Target) -> Result<Answer> {
         let method = request.method.as_str();
+        if crds::is_nowhere(request, target) {
+            return Ok(Answer::no_page());
+        }
+        crds::check_request(request, target)?;
         match (method, target.name.is_empty(), target.subresource.as_str()) {
             ("GET" | "HEAD", true, "") => verbs::list::list_or_watch(self, request, target),
             ("GET" | "HEAD", false, "" | "status" | "resize" | "ephemeralcontainers") => {
@@ -223,6 +223,10 @@ impl Server {
                 Err(Status::method_not_allowed())
             }
             ("POST", true, "") => verbs::create::create(self, request, target),
+            // The real server does not look at a name behind which there is nothing.
+            ("POST", false, "") if target.kind.definition.is_some() => {
+                verbs::create::create(self, request, target)
+            }
             ("POST", true, "bindings") | ("POST", false, "binding") => {
                 verbs::binding::bind(self, request, target)
             }

@@ -56,6 +56,13 @@ impl Status {
             .with(json!({}))
     }
 
+    /// 405 for a verb that a custom resource does not have.
+    pub(crate) fn not_supported(group: &str, plural: &str, verb: &str) -> Box<Self> {
+        let message =
+            format!("{verb} is not supported on resources of kind \"{}\"", qualified(group, plural));
+        Self::new(405, "MethodNotAllowed", message).with(details(group, plural, ""))
+    }
+
     pub(crate) fn already_exists(kind: &Kind, name: &str) -> Box<Self> {
         let message = format!("{} \"{name}\" already exists", qualified(&kind.group, &kind.plural));
         Self::new(409, "AlreadyExists", message).with(details(&kind.group, &kind.plural, name))

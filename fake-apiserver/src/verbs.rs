@@ -40,6 +40,9 @@ pub(crate) fn dry_run<'a>(values: impl Iterator<Item = &'a str>, options: &str) 
 
 /// Fills in `kind` and `apiVersion` where they are missing, and refuses other ones.
 fn typed(server: &Server, kind: &Kind, mut value: Value) -> Result<Value> {
+    if kind.definition.is_some() {
+        crate::crds::check_type(kind, &value)?;
+    }
     let expected = kind.api_version();
     let Some(fields) = value.as_object_mut() else {
         let form = match value {

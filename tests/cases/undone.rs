@@ -196,11 +196,11 @@ async fn b3_sibling_a_pod_that_lacks_a_claim_holds_no_volume() {
     }
 }
 
-/// All nodes go before there is a new process: what one that died has reserved holds nobody, be the volume so new that it has
-/// no phase yet.
+/// All nodes go before there is a new process: what one that died has reserved holds nobody, be the volume so new that it is
+/// Pending.
 #[tokio::test(start_paused = true)]
 async fn b3_sibling_what_was_reserved_is_given_back_when_no_node_is_left() {
-    for phase in ["Available", ""] {
+    for phase in ["Available", "Pending"] {
         let mut stage = Stage::scheduling();
         set(&stage, &[]);
         half_reserved(&stage, "p1", "c1");

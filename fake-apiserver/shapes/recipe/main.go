@@ -15,6 +15,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 )
@@ -118,6 +119,7 @@ func main() {
 		corev1.Namespace{}, corev1.Node{}, corev1.Pod{}, corev1.PersistentVolume{}, corev1.PersistentVolumeClaim{}, corev1.Event{},
 		corev1.Service{}, corev1.Endpoints{}, corev1.ConfigMap{}, corev1.Secret{}, corev1.ServiceAccount{}, corev1.ResourceQuota{},
 		corev1.LimitRange{}, corev1.ReplicationController{}, appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{},
+		resourcev1.DeviceClass{}, resourcev1.ResourceClaim{}, resourcev1.ResourceClaimTemplate{}, resourcev1.ResourceSlice{},
 		appsv1.DaemonSet{}, appsv1.ControllerRevision{}, batchv1.Job{}, batchv1.CronJob{}, storagev1.StorageClass{},
 		storagev1.VolumeAttachment{}, storagev1.CSINode{}, storagev1.CSIDriver{}, storagev1.CSIStorageCapacity{},
 		storagev1.VolumeAttributesClass{}, coordinationv1.Lease{}, eventsv1.Event{}, policyv1.PodDisruptionBudget{},

@@ -2,8 +2,12 @@
 //! paths that lead somewhere. Never judges an object. Answers to
 //! `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation`.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::Value;
 
+use super::program::escape;
 use super::rules;
 use crate::object::{strings, text};
 use crate::status::Cause;
@@ -132,7 +136,14 @@ pub(super) fn rule_programs(schema: &Value, path: &str, no_old: Option<&str>, ca
     for (index, given) in schema["x-kubernetes-validations"].as_array().into_iter().flatten().enumerate() {
         let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
         let rule = rules::Rule::read(given);
-        if let Some(why) = &rule.malformed {
+        let root = path.ends_with(".openAPIV3Schema");
+        let unknown = unknown_field(schema, &rule.text, root);
+        let unknown =
+            unknown.map(|name| format!("compilation failed: ERROR: <input>:1:1: undefined field '{name}'"));
+        if let Some(why) = &rule.malformed_message {
+            causes.push(Cause::invalid(at("messageExpression"), given.clone(), why));
+        }
+        if let Some(why) = rule.malformed.as_ref().or(unknown.as_ref()) {
             causes.push(Cause::invalid(at("rule"), given.clone(), why));
         } else if let (true, Some(from)) = (rule.uses_old, no_old) {
             let why =
@@ -143,6 +154,27 @@ pub(super) fn rule_programs(schema: &Value, path: &str, no_old: Option<&str>, ca
             causes.push(Cause::invalid(at("optionalOldSelf"), given["optionalOldSelf"].clone(), why));
         }
     }
+}
+
+/// A field that a rule asks of its value, and that the value can't have. Fields further below are not looked at.
+fn unknown_field(schema: &Value, rule: &str, root: bool) -> Option<String> {
+    static TEXTS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""[^"]*"|'[^']*'"#).ok());
+    static FIELDS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\bself\.([A-Za-z_]\w*)(\s*\()?").ok());
+    let (Some(texts), Some(fields)) = (TEXTS.as_ref(), FIELDS.as_ref()) else { return None };
+    if schema["type"] != "object" || schema.get("additionalProperties").is_some() {
+        return None;
+    }
+    let typed = root || schema["x-kubernetes-embedded-resource"] == true;
+    let properties = schema["properties"].as_object();
+    let known = |name: &str| {
+        typed && matches!(name, "apiVersion" | "kind" | "metadata")
+            || properties.into_iter().flatten().any(|(field, _)| escape(field) == name)
+    };
+    let plain = texts.replace_all(rule, "''");
+    let asked = fields.captures_iter(&plain).filter(|found| found.get(2).is_none());
+    let mut asked = asked.filter_map(|found| found.get(1)).map(|name| name.as_str().to_owned());
+    asked.find(|name| !known(name))
 }
 
 /// The schema that a path such as `.spec.field` or `['key']` leads to, or why it leads nowhere.

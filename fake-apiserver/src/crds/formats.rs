@@ -64,11 +64,9 @@ static CARD: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static BASE64: LazyLock<Option<Regex>> = LazyLock::new(|| {
     pattern(r"^(?:[A-Za-z0-9+\/]{4})*(?:[A-Za-z0-9+\/]{2}==|[A-Za-z0-9+\/]{3}=|[A-Za-z0-9+\/]{4})$")
 });
-static DURATION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    pattern(
-        r"^[+-]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$|^\s*-?\d+(\.\d+)?\s*(ns|nanos?|nanoseconds?|µs|us|micros?|microseconds?|ms|millis?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)\s*$",
-    )
-});
+static DURATION: LazyLock<Option<Regex>> =
+    LazyLock::new(|| pattern(r"^[+-]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$"));
+static AMOUNT_OF_TIME: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"\d+\s*([A-Za-zµ]+)"));
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| pattern(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"));
 
@@ -105,8 +103,10 @@ pub(crate) fn is_numeric(format: &str) -> bool {
 pub(crate) fn number_fits(form: &str, format: &str, value: &Value) -> bool {
     let Some(float) = value.as_f64() else { return false };
     match (form, format) {
-        ("integer", "int32") => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&float),
-        ("integer", _) => value.as_i64().is_some() || float.fract() == 0.0 && float.abs() < 9.2e18,
+        ("integer", "int32") => {
+            float.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&float)
+        }
+        ("integer", _) => value.is_i64() || float.fract() == 0.0 && float.abs() < 9.2e18,
         ("number", "float") => float.abs() <= f64::from(f32::MAX),
         _ => true,
     }
@@ -145,7 +145,7 @@ pub(crate) fn holds(format: &str, text: &str) -> bool {
         "byte" => matches(&BASE64),
         "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
         "datetime" => is_date_time(text),
-        "duration" => matches(&DURATION),
+        "duration" => matches(&DURATION) || names_a_time(text),
         "k8sshortname" => names::label(text).is_empty(),
         "k8slongname" => names::subdomain(text).is_empty(),
         _ => true,
@@ -189,6 +189,16 @@ fn is_email(text: &str) -> bool {
     let dotted = |text: &str| text.split('.').all(|part| !part.is_empty() && part.bytes().all(atom));
     let quoted = local.len() > 2 && local.starts_with('"') && local.ends_with('"');
     (dotted(local) || quoted) && (dotted(domain) || domain.starts_with('[') && domain.ends_with(']'))
+}
+
+/// Whether an amount of time stands anywhere in a text, its unit short, or long with any ending.
+fn names_a_time(text: &str) -> bool {
+    const SHORT: &[&str] = &["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"];
+    const LONG: &[&str] = &["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
+    let Some(amounts) = AMOUNT_OF_TIME.as_ref() else { return false };
+    let mut units =
+        amounts.captures_iter(text).filter_map(|found| Some(found.get(1)?.as_str().to_lowercase()));
+    units.any(|unit| SHORT.contains(&unit.as_str()) || LONG.iter().any(|long| unit.starts_with(long)))
 }
 
 /// Leading zeros are let through, as the real server does.

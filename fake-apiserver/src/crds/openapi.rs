@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::extensions::{lists, rule_programs, rule_texts};
 use super::prune::is_pruned;
 use super::schema::Schema;
-use super::{rules, structural, values};
+use super::{embedded, rules, structural, values};
 use crate::object::text;
 use crate::status::Cause;
 
@@ -90,7 +90,7 @@ pub(crate) fn check(schema: &Value, path: &str, status: bool) -> Vec<Cause> {
     if sound {
         let mut found = structural::check(schema, &at);
         if found.is_empty() {
-            defaults(&Schema::read(schema), true, &at, &mut found);
+            defaults(&Schema::read(schema), true, false, &at, &mut found);
         }
         sound = found.is_empty();
         causes.extend(found);
@@ -155,10 +155,12 @@ fn below(schema: &Value) -> Vec<(String, &Value)> {
 }
 
 /// Defaults have to be what their schema wants.
-fn defaults(schema: &Schema, root: bool, path: &str, causes: &mut Vec<Cause>) {
+fn defaults(schema: &Schema, root: bool, in_metadata: bool, path: &str, causes: &mut Vec<Cause>) {
     if let Some(default) = &schema.default {
         let at = format!("{path}.default");
-        if !root && !is_pruned(default, schema) {
+        let typed = Schema { embedded: root || schema.embedded, ..schema.clone() };
+        embedded::check(default, &typed, &at, causes);
+        if !in_metadata && !is_pruned(default, &typed) {
             causes.push(Cause::invalid(at.clone(), default.clone(), "must not have unknown fields"));
         }
         let wrong = values::check(schema, default, None, &at);
@@ -169,10 +171,11 @@ fn defaults(schema: &Schema, root: bool, path: &str, causes: &mut Vec<Cause>) {
         causes.extend(wrong);
     }
     if let Some(items) = &schema.items {
-        defaults(items, false, &format!("{path}.items"), causes);
+        defaults(items, false, in_metadata, &format!("{path}.items"), causes);
     }
     for (name, property) in &schema.properties {
-        defaults(property, false, &format!("{path}.properties[{name}]"), causes);
+        let own = (root || schema.embedded) && matches!(name.as_str(), "metadata" | "kind" | "apiVersion");
+        defaults(property, false, in_metadata || own, &format!("{path}.properties[{name}]"), causes);
     }
 }
 
@@ -192,9 +195,6 @@ fn node(schema: &Value, place: &Place, causes: &mut Vec<Cause>) {
             _ => {}
         }
         if let Some(property) = name.strip_prefix("properties[").map(|name| name.trim_end_matches(']')) {
-            if schema["x-kubernetes-map-type"] == "atomic" {
-                next.no_old = place.no_old.clone().or(Some(place.path.clone()));
-            }
             let typed = place.root || schema["x-kubernetes-embedded-resource"] == true;
             if typed && matches!(property, "metadata" | "kind" | "apiVersion") {
                 next.in_metadata = true;

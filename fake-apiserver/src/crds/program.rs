@@ -141,7 +141,7 @@ pub(super) fn to_cel(schema: &Schema, value: &Value) -> cel::Value {
 }
 
 /// The name under which rules find a field.
-fn escape(name: &str) -> String {
+pub(super) fn escape(name: &str) -> String {
     if KEYWORDS.contains(&name) {
         return format!("__{name}__");
     }

@@ -28,6 +28,7 @@ pub(crate) struct Rule {
     message_program: Option<Arc<Program>>,
     /// Why it is no rule at all.
     pub(crate) malformed: Option<String>,
+    pub(crate) malformed_message: Option<String>,
 }
 
 impl Rule {
@@ -37,9 +38,12 @@ impl Rule {
             Ok(program) => (program, None),
             Err(why) => (None, Some(why)),
         };
-        let message_program = match text(value, &["messageExpression"]) {
-            "" => None,
-            expression => compile(expression).ok().flatten(),
+        let (message_program, malformed_message) = match text(value, &["messageExpression"]) {
+            "" => (None, None),
+            expression => match compile(expression) {
+                Ok(program) => (program, None),
+                Err(why) => (None, Some(why)),
+            },
         };
         let uses_old = program.as_ref().is_some_and(|program| program.references().has_variable("oldSelf"));
         Self {
@@ -51,6 +55,7 @@ impl Rule {
             program,
             message_program,
             malformed,
+            malformed_message,
             text: rule,
         }
     }
@@ -150,9 +155,8 @@ fn walk(
     }
     match value {
         Value::Object(fields) => {
-            let correlates = schema.map_type.as_deref() != Some("atomic");
             for (name, field) in fields {
-                let before = old.filter(|_| correlates).and_then(|old| old.get(name));
+                let before = old.and_then(|old| old.get(name));
                 if let Some(property) = schema.properties.get(name) {
                     walk(property, field, before, &child(path, name), unchanged, broken);
                 } else if let Some(like) = schema.additional_schema() {

@@ -148,19 +148,21 @@ pub(crate) fn scale(
     };
     let options = if request.method == "PUT" { "UpdateOptions" } else { "PatchOptions" };
     let options = WriteOptions::read(request, options)?;
-    let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
+    let replicas = match &wanted["spec"]["replicas"] {
+        Value::Null => 0,
+        given => given.as_i64().ok_or_else(|| misread(request, &wanted))?,
+    };
     if replicas == UNSET {
         let why = format!("the spec replicas field \"{}\" cannot be empty", scale.spec);
         return Err(Status::bad_request(why));
     }
-    if replicas < 0 {
-        let cause = Cause::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
-        return Err(Status::invalid("autoscaling", "Scale", &target.name, &[cause]));
-    }
     let mut next = value;
     set_number(&mut next, &scale.spec, replicas);
-    let given = text(&wanted, &["metadata", "resourceVersion"]).to_owned();
-    metadata_mut(&mut next).insert("resourceVersion".into(), given.into());
+    // One that says nothing of versions goes on from the last.
+    let given = Some(text(&wanted, &["metadata", "resourceVersion"])).filter(|given| !given.is_empty());
+    if let Some(given) = given {
+        metadata_mut(&mut next).insert("resourceVersion".into(), given.into());
+    }
     let fields = Fields::By { manager: &options.manager, subresource: "scale" };
     let main = Target { subresource: String::new(), ..target.clone() };
     let object = update::write(server, &mut store, &main, &current, next, fields, options.dry)?;
@@ -168,6 +170,16 @@ pub(crate) fn scale(
     let stored = kind.view(&object.value).unwrap_or_else(|| Value::clone(&object.value));
     let (after, _) = shown(scale, &stored).map_err(unreadable)?;
     Ok(Answer::json(200, &after))
+}
+
+/// The refusal of a scale whose number is none.
+fn misread(request: &Request, wanted: &Value) -> Box<Status> {
+    let why = "json: cannot unmarshal into Go struct field ScaleSpec.spec.replicas of type int32";
+    if request.method == "PUT" {
+        let message = format!("Scale in version \"v1\" cannot be handled as a Scale: {why}");
+        return Status::bad_request(message);
+    }
+    Status::invalid("", "", "", &[Cause::invalid("patch", wanted.to_string(), why)])
 }
 
 fn set_number(value: &mut Value, path: &str, replicas: i64) {

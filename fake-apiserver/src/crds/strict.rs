@@ -12,6 +12,7 @@ use super::definition::is_definition;
 use super::objects;
 use super::shape::{DEFINITION, Shape, settle};
 use crate::kinds::Kind;
+use crate::object::text;
 use crate::request::Request;
 use crate::status::{Cause, Result, Status};
 
@@ -36,6 +37,47 @@ impl Validation {
 /// Whether this module judges the fields of a kind.
 pub(crate) fn judges(kind: &Kind) -> bool {
     kind.definition.is_some() || is_definition(kind)
+}
+
+/// Refuses an object that is not of a kind; unlike those of typed kinds, it has to name it.
+pub(crate) fn check_type(kind: &Kind, value: &Value) -> Result<()> {
+    let refuse = |why: String| {
+        Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {why}",
+            kind.kind
+        )))
+    };
+    for name in ["kind", "apiVersion"] {
+        if value.get(name).is_some_and(|one| !one.is_string() && !one.is_null()) {
+            let why = format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal into Go struct field .{name} of type string"
+            );
+            return refuse(why);
+        }
+    }
+    let (given, version) = (text(value, &["kind"]), text(value, &["apiVersion"]));
+    if given.is_empty() && value.is_object() {
+        return refuse(format!("Object 'Kind' is missing in '{value}'"));
+    }
+    let expected = kind.api_version();
+    if value.is_object() && version != expected {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if value.is_object() && given != kind.kind {
+        let cause = Cause::invalid("kind", given, &format!("must be {}", kind.kind));
+        return Err(Status::invalid(&kind.group, given, text(value, &["metadata", "name"]), &[cause]));
+    }
+    let mut copy = value.clone();
+    let prepared = kind.definition.as_ref().map(|version| objects::prepare(version, &mut copy));
+    if let Some(Err(why)) = prepared {
+        let (name, version) = (&kind.kind, &kind.version);
+        return Err(Status::bad_request(format!(
+            "{name} in version \"{version}\" cannot be handled as a {name}: {why}"
+        )));
+    }
+    Ok(())
 }
 
 /// The fields of a value that its kind does not have.

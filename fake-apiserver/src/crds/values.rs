@@ -6,8 +6,12 @@
 use serde_json::Value;
 
 use super::formats;
+use super::numbers::number;
 use super::schema::{Additional, Schema};
 use crate::status::Cause;
+
+/// The largest number up to which every whole one has a float of its own.
+pub(super) const LARGEST_WHOLE: f64 = 9_007_199_254_740_991.0;
 
 /// What is wrong with one value, before it is known where the whole stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,20 +38,20 @@ pub(crate) enum Wrong {
 /// What was found at and below a value, and how much of it was right: the best of several failures is the one that went
 /// furthest.
 #[derive(Debug, Default)]
-struct Found {
-    wrong: Vec<(String, Wrong)>,
-    right: usize,
+pub(super) struct Found {
+    pub(super) wrong: Vec<(String, Wrong)>,
+    pub(super) right: usize,
 }
 
 impl Found {
-    fn add(&mut self, path: &str, wrong: Wrong) {
+    pub(super) fn add(&mut self, path: &str, wrong: Wrong) {
         let entry = (path.to_owned(), wrong);
         if !self.wrong.contains(&entry) {
             self.wrong.push(entry);
         }
     }
 
-    fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         self.right += other.right;
         for (path, wrong) in other.wrong {
             self.add(&path, wrong);
@@ -97,8 +101,8 @@ fn form(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
+        Value::Number(number) if number.is_i64() => "integer",
+        Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
@@ -171,7 +175,8 @@ fn type_of(schema: &Schema, forms: &[&str], value: &Value, path: &str) -> Found 
         let allowed = forms.is_empty() || schema.nullable;
         return if allowed { ok } else { Found::fails_with(path, wrong_type(path, &all, is)) };
     }
-    let whole = is == "number" && value.as_f64().is_some_and(|float| float.fract() == 0.0);
+    let whole = is == "number"
+        && value.as_f64().is_some_and(|float| float.fract() == 0.0 && float.abs() <= LARGEST_WHOLE);
     let fits = forms.contains(&is)
         || whole && forms.contains(&"integer")
         || is == "integer" && forms.contains(&"number");
@@ -247,7 +252,7 @@ fn alternatives(schemas: &[Schema], value: &Value, path: &str, first_is_enough: 
     (valid, success.or(best).unwrap_or_default())
 }
 
-fn invalid(shown: impl Into<Value>, message: String) -> Wrong {
+pub(super) fn invalid(shown: impl Into<Value>, message: String) -> Wrong {
     Wrong::Invalid { shown: shown.into(), message }
 }
 
@@ -277,46 +282,6 @@ fn text_format(format: &str, text: &str, path: &str) -> Found {
     Found::fails_with(path, Wrong::Type { shown: text.to_owned(), message })
 }
 
-fn number(schema: &Schema, forms: &[&str], value: &Value, path: &str) -> Found {
-    let mut found = Found { right: 1, ..Found::default() };
-    let float = value.as_f64().unwrap_or_default();
-    if let [kind @ ("integer" | "number")] = forms
-        && !formats::number_fits(kind, &schema.format, value)
-    {
-        let format = match schema.format.as_str() {
-            known @ ("int32" | "int64" | "float" | "double") => format!("with format {known}"),
-            _ => "(default format)".to_owned(),
-        };
-        found.add("", Wrong::Whole(format!("Checked value must be of type {kind} {format} in {path}")));
-    }
-    if let Some(factor) = schema.multiple_of {
-        let quotient = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
-        if factor > 0.0 && (quotient - quotient.round()).abs() > 1e-9 {
-            found.add(
-                path,
-                invalid(value.clone(), format!("{path} in body should be a multiple of {factor}")),
-            );
-        }
-    }
-    let relation = |exclusive: bool, word: &str| {
-        let or_equal = if exclusive { "" } else { " or equal to" };
-        format!("{path} in body should be {word} than{or_equal}")
-    };
-    if let Some(bound) =
-        schema.minimum.filter(|bound| float < bound.limit || bound.exclusive && float <= bound.limit)
-    {
-        let message = format!("{} {}", relation(bound.exclusive, "greater"), bound.limit);
-        found.add(path, invalid(value.clone(), message));
-    }
-    if let Some(bound) =
-        schema.maximum.filter(|bound| float > bound.limit || bound.exclusive && float >= bound.limit)
-    {
-        let message = format!("{} {}", relation(bound.exclusive, "less"), bound.limit);
-        found.add(path, invalid(value.clone(), message));
-    }
-    found
-}
-
 fn list(schema: &Schema, items: &[Value], old: Option<&Value>, path: &str) -> Found {
     let mut found = Found { right: 1, ..Found::default() };
     if let Some(of) = &schema.items {
@@ -343,9 +308,24 @@ fn one_of_values(schema: &Schema, value: &Value, path: &str) -> Found {
     Found::fails_with(path, Wrong::Unsupported(value.clone(), schema.values.iter().map(show).collect()))
 }
 
-/// Numbers are the same whichever way they are written.
-fn same(one: &Value, other: &Value) -> bool {
-    one == other || one.is_number() && other.is_number() && one.as_f64() == other.as_f64()
+/// Whether a value is the one that is allowed once it has its type, as Go converts: a float loses its fraction, and a
+/// number is the letter that has it.
+fn same(allowed: &Value, value: &Value) -> bool {
+    match (allowed, value) {
+        (Value::Number(allowed), Value::Number(value)) => match (allowed.as_i64(), value.as_f64()) {
+            (Some(allowed), Some(float)) if !value.is_i64() => {
+                #[expect(clippy::cast_possible_truncation, reason = "that is what is asked for")]
+                let whole = float as i64;
+                whole == allowed
+            }
+            _ => allowed.as_f64() == value.as_f64(),
+        },
+        (Value::String(allowed), Value::Number(value)) => {
+            let letter = value.as_i64().and_then(|code| u32::try_from(code).ok()).and_then(char::from_u32);
+            letter.is_some_and(|letter| allowed.chars().eq([letter]))
+        }
+        _ => allowed == value,
+    }
 }
 
 fn object(

@@ -24,10 +24,10 @@ pub(crate) struct Version {
     storage: String,
     own: String,
     pub(crate) schema: Arc<Schema>,
-    /// The schema as it is merged by.
+    /// The tree by which configurations are applied.
     pub(crate) tree: Link,
-    /// The schema of the version in which objects are stored.
-    stored: Arc<Schema>,
+    /// The schemas of all versions: an object may be stored in any of them.
+    schemas: Arc<Vec<(String, Arc<Schema>)>>,
     pub(crate) status: bool,
     pub(crate) scale: Option<Scale>,
     pub(crate) columns: Vec<CustomColumn>,
@@ -53,16 +53,19 @@ impl Version {
     /// All versions of a definition, the preferred one first, each with its name.
     pub(crate) fn all(definition: &Value) -> Vec<(String, Self)> {
         let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let schema = |version: &Value| Arc::new(Schema::read(&version["schema"]["openAPIV3Schema"]));
         let storage = versions.iter().find(|version| version["storage"] == true).or(versions.first());
         let Some(storage) = storage else { return Vec::new() };
-        let stored = schema(storage);
+        let group = text(definition, &["spec", "group"]);
+        let schemas = versions.iter().map(|version| {
+            let schema = Schema::read(&version["schema"]["openAPIV3Schema"]);
+            (format!("{group}/{}", text(version, &["name"])), Arc::new(schema))
+        });
+        let schemas: Arc<Vec<(String, Arc<Schema>)>> = Arc::new(schemas.collect());
         let mut all: Vec<(String, Self)> = versions
             .iter()
             .map(|version| {
                 let name = text(version, &["name"]).to_owned();
-                let schema = if version == storage { stored.clone() } else { schema(version) };
-                let read = Self::read(definition, version, storage, schema, stored.clone());
+                let read = Self::read(definition, version, storage, schemas.clone());
                 (name, read)
             })
             .collect();
@@ -74,8 +77,7 @@ impl Version {
         definition: &Value,
         version: &Value,
         storage: &Value,
-        schema: Arc<Schema>,
-        stored: Arc<Schema>,
+        schemas: Arc<Vec<(String, Arc<Schema>)>>,
     ) -> Self {
         let spec = &definition["spec"];
         let names = &definition["status"]["acceptedNames"];
@@ -87,16 +89,17 @@ impl Version {
             status: text(scale, &["statusReplicasPath"]).to_owned(),
             selector: text(scale, &["labelSelectorPath"]).to_owned(),
         });
+        let own = api_version(version);
         let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten();
         let selectable = version["selectableFields"].as_array().into_iter().flatten();
         Self {
             definition: text(definition, &["metadata", "name"]).to_owned(),
             served: version["served"] == true,
             storage: api_version(storage),
-            own: api_version(version),
-            schema,
-            tree: crate::schema::custom(at(version, &["schema", "openAPIV3Schema"]), false),
-            stored,
+            schema: of_version(&schemas, &own).unwrap_or_default(),
+            own,
+            schemas,
+            tree: crate::schema::custom(Some(&version["schema"]["openAPIV3Schema"]), false),
             status: at(version, &["subresources", "status"]).is_some(),
             scale,
             columns: columns.map(CustomColumn::read).collect(),
@@ -126,8 +129,10 @@ impl Version {
         settle_numbers(value);
         if self.own != self.storage {
             as_map_mut(value).insert("apiVersion".into(), self.storage.as_str().into());
-            prune(value, &self.stored);
-            drop_nulls(value, Some(&self.stored));
+            if let Some(stored) = of_version(&self.schemas, &self.storage) {
+                prune(value, &stored);
+                drop_nulls(value, Some(&stored));
+            }
         }
     }
 
@@ -135,16 +140,23 @@ impl Version {
     /// since the object was written shows too.
     pub(crate) fn shown(&self, stored: &Value) -> Option<Value> {
         let mut value = stored.clone();
-        prune(&mut value, &self.stored);
-        drop_nulls(&mut value, Some(&self.stored));
-        fill(&mut value, &self.stored);
-        if self.own != self.storage {
+        let version = text(stored, &["apiVersion"]);
+        // One of a version that is gone is read as one of its own.
+        let schema = of_version(&self.schemas, version).unwrap_or_else(|| self.schema.clone());
+        prune(&mut value, &schema);
+        drop_nulls(&mut value, Some(&schema));
+        fill(&mut value, &schema);
+        if self.own != version {
             prune(&mut value, &self.schema);
             drop_nulls(&mut value, Some(&self.schema));
         }
         as_map_mut(&mut value).insert("apiVersion".into(), self.own.as_str().into());
         (value != *stored).then_some(value)
     }
+}
+
+fn of_version(schemas: &[(String, Arc<Schema>)], version: &str) -> Option<Arc<Schema>> {
+    schemas.iter().find(|(name, _)| name == version).map(|(_, schema)| schema.clone())
 }
 
 /// What is said of a version that is on its way out: its own words, or those that name a better one.

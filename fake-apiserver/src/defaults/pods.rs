@@ -43,11 +43,6 @@ pub(super) fn pod_spec(spec: &mut Value) {
     }
 }
 
-/// The field of a map, or what can stand for it when there is none.
-fn map_or_nothing<'a>(value: &'a mut Value, field: &str) -> &'a mut Value {
-    if value.get(field).is_some() { &mut value[field] } else { value }
-}
-
 /// The fields of the pod that a volume shows.
 fn fields_of_pod(shown: &mut Value) {
     for item in items(shown, "items") {
@@ -59,7 +54,16 @@ fn fields_of_pod(shown: &mut Value) {
 
 /// Whether an image names no version, or the newest.
 fn is_latest(image: &str) -> bool {
-    let name = image.rsplit('/').next().unwrap_or_default();
+    let (repository, name) = image.rsplit_once('/').unwrap_or(("", image));
+    let fits = |text: &str| {
+        text.bytes().all(|byte| {
+            !byte.is_ascii_uppercase() && (byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte))
+        })
+    };
+    // What can't be read as a reference to an image has no version that could be the newest.
+    if !fits(repository) || !fits(name.split(':').next().unwrap_or_default()) || image.len() > 255 {
+        return false;
+    }
     !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
 }
 
@@ -127,7 +131,7 @@ fn volume_defaults(volume: &mut Value) {
     if let Some(shown) = volume.get_mut("downwardAPI") {
         fields_of_pod(shown);
     }
-    for source in items(map_or_nothing(volume, "projected"), "sources") {
+    for source in items(super::map_or(volume, "projected"), "sources") {
         if let Some(shown) = source.get_mut("downwardAPI") {
             fields_of_pod(shown);
         }

@@ -42,8 +42,21 @@ pub(super) fn apply(kind: &str, value: &mut Value) {
     if kind != "CronJob" {
         default_template(map(value, "spec"));
     }
+    if kind == "ReplicationController" {
+        controller_labels(value);
+    }
     default_in(value, "status", Value::Object(Map::new()));
     complete_status(kind, value);
+}
+
+/// A controller of the oldest kind selects by, and has, the labels of its pods where it says nothing else.
+fn controller_labels(value: &mut Value) {
+    let labels = at(value, &["spec", "template", "metadata", "labels"]).cloned();
+    let Some(labels) = labels.filter(|labels| labels.as_object().is_some_and(|all| !all.is_empty())) else {
+        return;
+    };
+    default_in(map(value, "spec"), "selector", labels.clone());
+    metadata_mut(value).entry("labels").or_insert(labels);
 }
 
 fn default_template(spec: &mut Value) {
@@ -67,7 +80,16 @@ fn stateful(spec: &mut Value) {
     default_in(spec, "replicas", 1.into());
     default_in(spec, "revisionHistoryLimit", 10.into());
     default_in(spec, "podManagementPolicy", "OrderedReady".into());
-    rolling(spec, "updateStrategy", "RollingUpdate", &json!({"partition": 0}));
+    let strategy = map(spec, "updateStrategy");
+    if strategy.get("type").is_none() {
+        default_in(strategy, "type", "RollingUpdate".into());
+        default_in(strategy, "rollingUpdate", json!({}));
+    }
+    if strategy["type"] == "RollingUpdate"
+        && let Some(rolling) = strategy.get_mut("rollingUpdate")
+    {
+        default_in(rolling, "partition", 0.into());
+    }
     let retention = map(spec, "persistentVolumeClaimRetentionPolicy");
     default_in(retention, "whenDeleted", "Retain".into());
     default_in(retention, "whenScaled", "Retain".into());
@@ -80,11 +102,20 @@ fn stateful(spec: &mut Value) {
 }
 
 fn job(spec: &mut Value) {
-    default_in(spec, "backoffLimit", 6.into());
+    let per_index = spec.get("backoffLimitPerIndex").is_some();
+    default_in(spec, "backoffLimit", if per_index { i32::MAX } else { 6 }.into());
     default_in(spec, "completionMode", "NonIndexed".into());
     default_in(spec, "suspend", false.into());
     default_in(spec, "manualSelector", false.into());
-    default_in(spec, "podReplacementPolicy", "TerminatingOrFailed".into());
+    let replaced = if spec.get("podFailurePolicy").is_some() { "Failed" } else { "TerminatingOrFailed" };
+    default_in(spec, "podReplacementPolicy", replaced.into());
+    for rule in items(super::map_or(spec, "podFailurePolicy"), "rules") {
+        for pattern in items(rule, "onPodConditions") {
+            if pattern.get("status").is_none_or(|status| *status == "") {
+                as_map_mut(pattern).insert("status".into(), "True".into());
+            }
+        }
+    }
     let parallel = spec.get("parallelism").is_some();
     if spec.get("completions").is_none() && !parallel {
         default_in(spec, "completions", 1.into());
@@ -127,4 +158,7 @@ pub(super) fn claim_job(value: &mut Value) {
         labels.insert(label.into(), is.as_str().into());
     }
     default_in(spec, "selector", json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}));
+    // Upstream lets the two share one map where the job has no labels of its own.
+    let labels = at(value, &["spec", "template", "metadata", "labels"]).cloned().unwrap_or_default();
+    metadata_mut(value).entry("labels").or_insert(labels);
 }

@@ -9,6 +9,7 @@ use crate::object::{at, text as string_at};
 
 const APPS: &str = "apps";
 const BATCH: &str = "batch";
+const RESOURCE: &str = "resource.k8s.io";
 const REPLICAS: &[Column] = &[
     NAME,
     integer("Desired"),
@@ -66,6 +67,7 @@ const CRON_JOB: &[Column] = &[
 ];
 const BUDGET: &[Column] =
     &[NAME, string("Min Available"), string("Max Unavailable"), integer("Allowed Disruptions"), AGE];
+const SLICE: &[Column] = &[NAME, string("Node"), string("Driver"), string("Pool"), AGE];
 const TEMPLATE: &[&str] = &["spec", "template", "spec", "containers"];
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -86,6 +88,21 @@ pub(super) const ENTRIES: &[Entry] = &[
     (BATCH, "Job", JOB, job),
     (BATCH, "CronJob", CRON_JOB, cron_job),
     ("policy", "PodDisruptionBudget", BUDGET, budget),
+    (RESOURCE, "DeviceClass", &[NAME, AGE], |row| vec![row.name(), row.age()]),
+    (RESOURCE, "ResourceClaim", &[NAME, string("State"), AGE], |row| {
+        vec![row.name(), device_state(row).into(), row.age()]
+    }),
+    (RESOURCE, "ResourceClaimTemplate", &[NAME, AGE], |row| vec![row.name(), row.age()]),
+    (RESOURCE, "ResourceSlice", SLICE, |row| {
+        let text = |path: &[&str]| Value::from(row.text(path));
+        vec![
+            row.name(),
+            text(&["spec", "nodeName"]),
+            text(&["spec", "driver"]),
+            text(&["spec", "pool", "name"]),
+            row.age(),
+        ]
+    }),
     (
         "autoscaling",
         "Scale",
@@ -227,6 +244,24 @@ fn cron_job(row: &Row<'_>) -> Vec<Value> {
         images,
         text::selector_or_none(at(row.value, &["spec", "jobTemplate", "spec", "selector"])).into(),
     ]
+}
+
+/// How far a claim on devices has come.
+fn device_state(row: &Row<'_>) -> String {
+    let mut states = Vec::new();
+    let allocated = at(row.value, &["status", "allocation"]).is_some_and(Value::is_object);
+    if row.is_terminating() {
+        states.push("deleted");
+    } else if !allocated {
+        states.push("pending");
+    }
+    if allocated {
+        states.push("allocated");
+        if row.count(&["status", "reservedFor"]) > 0 {
+            states.push("reserved");
+        }
+    }
+    states.join(",")
 }
 
 fn budget(row: &Row<'_>) -> Vec<Value> {

@@ -169,12 +169,7 @@ fn failures(spec: &Field<'_>, causes: &mut Causes) {
         }
         for pattern in conditions.items() {
             pattern.at("type").follow(names::qualified_name, causes);
-            let status = pattern.at("status");
-            if status.is_empty() {
-                causes.push(status.required(""));
-            } else {
-                status.must_be_one_of(TRUTHS, causes);
-            }
+            pattern.at("status").must_be_one_of(TRUTHS, causes);
         }
         match (codes.is_set(), conditions.is_empty()) {
             (true, false) => {

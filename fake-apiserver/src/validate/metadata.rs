@@ -20,13 +20,14 @@ pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
         let wrong = name_rule(kind)(name);
         causes.extend(wrong.iter().map(|why| Cause::invalid("metadata.name", name, why)));
     }
-    causes.extend(common(value));
+    causes.extend(common(kind, value));
     causes
 }
 
 /// How a kind's objects may be named.
 fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
     match &*kind.kind {
+        _ if kind.custom => names::subdomain,
         "Namespace" | "Service" => names::label,
         "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" | "Event" => path_segment,
         _ => names::subdomain,
@@ -42,7 +43,7 @@ pub(super) fn path_segment(name: &str) -> Vec<String> {
     wrong.map(|part| format!("may not contain '{part}'")).collect()
 }
 
-fn common(value: &Value) -> Vec<Cause> {
+fn common(kind: &Kind, value: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let metadata = &value["metadata"];
     for (key, label) in metadata["labels"].as_object().into_iter().flatten() {
@@ -63,7 +64,7 @@ fn common(value: &Value) -> Vec<Cause> {
         let field = format!("metadata.finalizers[{index}]");
         if let Some(why) = names::qualified_name(finalizer) {
             causes.push(Cause::invalid("metadata.finalizers", finalizer, &why));
-        } else if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+        } else if !kind.custom && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid(field, finalizer, why));
         }
@@ -143,7 +144,7 @@ fn owners(metadata: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(crate) fn update(_: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
+pub(crate) fn update(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let terminating = |value: &Value| at(value, &["metadata", "deletionTimestamp"]).is_some();
     if terminating(old) {
@@ -166,7 +167,7 @@ pub(crate) fn update(_: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
     }
     // Upstream looks at metadata both for every object and for each kind, and lists what it finds twice.
     causes.extend(causes.clone());
-    let wrong = common(new);
+    let wrong = common(kind, new);
     for _ in 0..4 {
         causes.extend(wrong.iter().cloned());
     }

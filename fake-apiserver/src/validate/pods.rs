@@ -57,7 +57,16 @@ fn stored(value: &Value) -> Causes {
 
 /// What is wrong with the template of a pod.
 pub(super) fn template(template: &Field<'_>, causes: &mut Causes) {
-    template_metadata(&template.at("metadata"), causes);
+    // Upstream leaves the metadata out of these paths.
+    for (field, path) in [("labels", "labels"), ("annotations", "annotations")] {
+        let value = template.at("metadata").at(field).value;
+        let shown = Field::new(value, format!("{}.{path}", template.path));
+        if field == "labels" {
+            selectors::labels(&shown, causes);
+        } else {
+            metadata::annotations(&shown, causes);
+        }
+    }
     let spec = template.at("spec");
     pod_spec(&spec, "", false, causes);
     if !spec.at("ephemeralContainers").is_empty() {
@@ -100,12 +109,16 @@ fn pod_spec(spec: &Field<'_>, name: &str, is_pod: bool, causes: &mut Causes) {
     for alias in spec.at("hostAliases").items() {
         alias.at("ip").follow(names::address, causes);
         for name in alias.at("hostnames").items() {
-            Field::new(name.value, alias.at("hostnames").path).follow(names::subdomain, causes);
+            name.follow(names::subdomain, causes);
         }
     }
     let preemption = spec.at("preemptionPolicy");
     if preemption.is_set() {
-        preemption.must_be_one_of(&["PreemptLowerPriority", "Never"], causes);
+        if preemption.is_empty() {
+            causes.push(preemption.required(""));
+        } else {
+            preemption.must_be_one_of(&["PreemptLowerPriority", "Never"], causes);
+        }
     }
     for (name, entry) in spec.at("overhead").entries() {
         causes.extend(names::qualified_name(name).map(|why| Cause::invalid(entry.path.as_str(), name, &why)));
@@ -226,6 +239,7 @@ pub(super) fn update(old: &Value, new: &Value) -> Vec<Cause> {
             causes.push(Cause::forbidden(format!("spec.schedulingGates[{index}].name"), &why));
         }
     }
+    deadline(before, after, &mut causes);
     kept_tolerations(before, after, &mut causes);
     let mut allowed = before.clone();
     allow(&mut allowed, after, &mut causes);
@@ -233,6 +247,19 @@ pub(super) fn update(old: &Value, new: &Value) -> Vec<Cause> {
         causes.push(Cause::forbidden("spec", UPDATABLE));
     }
     causes
+}
+
+/// A deadline can be set, and can come nearer.
+fn deadline(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+    let field = Field::root(after).at("activeDeadlineSeconds");
+    let shown = Field::new(field.value, "spec.activeDeadlineSeconds");
+    match (before["activeDeadlineSeconds"].as_i64(), field.number()) {
+        (Some(_), None) => causes.push(shown.invalid("must not update from a positive integer to nil value")),
+        (Some(was), Some(is)) if is > was => {
+            causes.push(shown.invalid("must be less than or equal to previous value"));
+        }
+        _ => {}
+    }
 }
 
 fn kept_tolerations(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
@@ -255,7 +282,7 @@ fn allow(spec: &mut Value, wanted: &Value, causes: &mut Vec<Cause>) {
         let images: Vec<Value> = list(wanted, part).map(|container| container["image"].clone()).collect();
         let containers = spec.get_mut(part).and_then(Value::as_array_mut).into_iter().flatten();
         for (container, image) in containers.zip(images) {
-            as_map_mut(container).insert("image".into(), image);
+            as_map_mut(container).insert("image".into(), if image.is_null() { "".into() } else { image });
         }
     }
     let mut free = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates", "ephemeralContainers"];
@@ -268,6 +295,17 @@ fn allow(spec: &mut Value, wanted: &Value, causes: &mut Vec<Cause>) {
             let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
             let shown = wanted.get("nodeSelector").cloned().unwrap_or_else(|| json!({}));
             causes.push(Cause::invalid("spec.nodeSelector", shown, why));
+        }
+        let path = "requiredDuringSchedulingIgnoredDuringExecution";
+        let terms = |spec: &Value| spec["affinity"]["nodeAffinity"][path]["nodeSelectorTerms"].clone();
+        let (was, is) = (terms(spec), terms(wanted));
+        if was.as_array().map(Vec::len).is_some_and(|count| Some(count) != is.as_array().map(Vec::len)) {
+            let field = format!("spec.affinity.nodeAffinity.{path}.nodeSelectorTerms");
+            causes.push(Cause::invalid(
+                field,
+                is,
+                "no additions/deletions to non-empty NodeSelectorTerms list are allowed",
+            ));
         }
         free.extend(["nodeSelector", "affinity"]);
     }

@@ -115,7 +115,11 @@ pub(super) fn role(kind: &str, value: &Value) -> Causes {
         }
     }
     for selector in root.at("aggregationRule.clusterRoleSelectors").items() {
+        let before = causes.len();
         selectors::selector(&selector, &mut causes);
+        if causes.len() > before {
+            causes.push(selector.invalid("invalid label selector"));
+        }
     }
     if root.at("aggregationRule").is_set() && root.at("aggregationRule.clusterRoleSelectors").is_empty() {
         let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";

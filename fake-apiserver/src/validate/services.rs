@@ -150,7 +150,9 @@ pub(super) fn addresses(spec: &Field<'_>, causes: &mut Causes) {
         }
         families.push(family.text());
     }
-    spec.at("ipFamilyPolicy").one_of(POLICIES, causes);
+    if spec.at("ipFamilyPolicy").is_set() {
+        spec.at("ipFamilyPolicy").must_be_one_of(POLICIES, causes);
+    }
     let before = causes.len();
     for (index, ip) in items.iter().enumerate() {
         if index == 0 && ip.text() == "None" {
@@ -226,11 +228,7 @@ fn traffic(spec: &Field<'_>, kind: &str, causes: &mut Causes) {
         causes.push(health.invalid(why));
     }
     if internal.is_set() {
-        if internal.is_empty() {
-            causes.push(internal.required(""));
-        } else {
-            internal.must_be_one_of(&["Cluster", "Local"], causes);
-        }
+        internal.must_be_one_of(&["Cluster", "Local"], causes);
     } else if matches!(kind, "ClusterIP" | "LoadBalancer" | "NodePort") {
         causes.push(internal.required(""));
     }

@@ -1,7 +1,7 @@
 //! Decides whether the kinds that make pods may be stored. What is wrong with the pods is asked of `pods`.
 //! Answers to `kubernetes/pkg/apis/apps/validation` and `ValidateReplicationController`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::field::{Causes, Field};
 use super::{pods, selectors};
@@ -13,15 +13,29 @@ const STATEFUL: &str = "updates to statefulset spec for fields other than 'repli
     'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 
 pub(super) fn create(kind: &str, value: &Value) -> Causes {
+    let mut causes = stored(kind, value);
+    if kind == "StatefulSet" {
+        stateful_claims(&Field::root(value).at("spec"), &mut causes);
+    }
+    causes
+}
+
+/// What holds however often it was written.
+fn stored(kind: &str, value: &Value) -> Causes {
     let mut causes = Causes::new();
     let spec = Field::root(value).at("spec");
     for field in ["replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
-        spec.at(field).at_least(0, &mut causes);
+        // A stateful set keeps every revision where the limit is negative.
+        if !(kind == "StatefulSet" && field == "revisionHistoryLimit") {
+            spec.at(field).at_least(0, &mut causes);
+        }
     }
     selector(kind, &spec, &mut causes);
     let template = spec.at("template");
-    if kind != "ReplicationController" || template.is_set() {
-        pods::template(&template, &mut causes);
+    if kind != "ReplicationController" || !without_template(&template) {
+        let with_claims = (kind == "StatefulSet").then(|| template_with_claims(value));
+        let judged = with_claims.as_ref().map_or(template.value, |template| template);
+        pods::template(&Field::new(judged, template.path.as_str()), &mut causes);
         only_running(kind, &template, &mut causes);
     }
     match kind {
@@ -42,12 +56,13 @@ fn selector(kind: &str, spec: &Field<'_>, causes: &mut Causes) {
         if selector.is_empty() {
             causes.push(selector.required(""));
         }
+        if without_template(&spec.at("template")) {
+            causes.push(spec.at("template").required(""));
+            return;
+        }
         let fits = selector.entries().iter().all(|(key, value)| labels.value.get(key) == Some(value.value));
         if !selector.is_empty() && !fits {
             causes.push(labels.invalid(differs));
-        }
-        if spec.at("template").value.is_null() {
-            causes.push(spec.at("template").required(""));
         }
         return;
     }
@@ -59,6 +74,7 @@ fn selector(kind: &str, spec: &Field<'_>, causes: &mut Causes) {
         causes.push(selector.invalid("empty selector is invalid"));
     }
     match selectors::picks(selector.value, labels.value) {
+        None if kind == "DaemonSet" => {}
         None => causes.push(selector.invalid("invalid label selector")),
         Some(false) if selector.is_set() || kind == "DaemonSet" => {
             causes.push(labels.invalid(differs));
@@ -67,6 +83,11 @@ fn selector(kind: &str, spec: &Field<'_>, causes: &mut Causes) {
         Some(false) if !selector.is_set() => causes.push(labels.invalid(differs)),
         Some(_) => {}
     }
+}
+
+/// Whether a controller of the oldest kind says nothing of its pods: the defaults alone are nothing.
+fn without_template(template: &Field<'_>) -> bool {
+    template.at("metadata").is_empty() && template.at("spec.containers").is_empty()
 }
 
 /// Controllers run their pods for ever.
@@ -103,7 +124,9 @@ fn deployment(spec: &Field<'_>, causes: &mut Causes) {
             }
             at_most_all(&rolling.at("maxUnavailable"), causes);
         }
-        _ => strategy.at("type").must_be_one_of(&["Recreate", "RollingUpdate"], causes),
+        // Upstream names the strategy, not its type, as a daemon set's does.
+        _ => Field::new(strategy.at("type").value, strategy.path.as_str())
+            .must_be_one_of(&["Recreate", "RollingUpdate"], causes),
     }
 }
 
@@ -163,7 +186,8 @@ fn daemon_strategy(strategy: &Field<'_>, causes: &mut Causes) {
                 _ => {}
             }
         }
-        _ => strategy.at("type").must_be_one_of(&["RollingUpdate", "OnDelete"], causes),
+        _ => Field::new(strategy.at("type").value, strategy.path.as_str())
+            .must_be_one_of(&["RollingUpdate", "OnDelete"], causes),
     }
 }
 
@@ -202,12 +226,36 @@ fn stateful(spec: &Field<'_>, causes: &mut Causes) {
         }
     }
     spec.at("ordinals.start").at_least(0, causes);
+}
+
+/// The template of a stateful set's pods as they will be: with a volume for each claim that they get.
+fn template_with_claims(value: &Value) -> Value {
+    let mut template = value["spec"]["template"].clone();
+    let claims = value["spec"]["volumeClaimTemplates"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut volumes: Vec<Value> = claims
+        .iter()
+        .map(|claim| {
+            let name = claim["metadata"]["name"].as_str().unwrap_or_default();
+            json!({"name": name, "persistentVolumeClaim": {"claimName": name}})
+        })
+        .collect();
+    let own = template["spec"]["volumes"].as_array().cloned().unwrap_or_default();
+    let overridden = |one: &Value| volumes.iter().any(|volume| volume["name"] == one["name"]);
+    let rest: Vec<Value> = own.into_iter().filter(|one| !overridden(one)).collect();
+    volumes.extend(rest);
+    if !volumes.is_empty() {
+        crate::object::map_mut(&mut template, "spec").insert("volumes".into(), volumes.into());
+    }
+    template
+}
+
+/// What is wrong with a new stateful set besides: its service, and the claims that its pods get as volumes.
+fn stateful_claims(spec: &Field<'_>, causes: &mut Causes) {
+    let service = spec.at("serviceName");
+    if !service.is_empty() {
+        service.follow(super::names::label, causes);
+    }
     for template in spec.at("volumeClaimTemplates").items() {
-        let metadata = template.at("metadata");
-        let name = metadata.at("name");
-        if !name.is_empty() {
-            name.follow(super::names::subdomain, causes);
-        }
         causes.extend(super::claims::spec(
             template.value.get("spec").unwrap_or(&Value::Null),
             &template.at("spec").path,
@@ -216,7 +264,7 @@ fn stateful(spec: &Field<'_>, causes: &mut Causes) {
 }
 
 pub(super) fn update(kind: &str, old: &Value, new: &Value) -> Causes {
-    let mut causes = create(kind, new);
+    let mut causes = stored(kind, new);
     let (before, after) = (Field::root(old).at("spec"), Field::root(new).at("spec"));
     if matches!(kind, "Deployment" | "ReplicaSet" | "DaemonSet")
         && before.at("selector").value != after.at("selector").value

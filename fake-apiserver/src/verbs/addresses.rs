@@ -214,6 +214,9 @@ pub(crate) fn assign(
             return refuse(&[cause]);
         }
     }
+    if !needs_address(&value["spec"]) {
+        map_mut(value, "spec").remove("internalTrafficPolicy");
+    }
     let causes = node_ports(store, target, old, value);
     if causes.is_empty() { Ok(()) } else { refuse(&causes) }
 }

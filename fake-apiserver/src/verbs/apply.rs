@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::apply::{self, Conflict};
+use crate::decode::yaml;
 use crate::kinds::{Kind, split_api_version};
-use crate::object::text;
+use crate::object::{metadata_mut, text};
 use crate::request::Request;
 use crate::routes::Target;
 use crate::schema;
@@ -39,7 +40,8 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
     if let Some(repeated) = repeated {
         match options.validation {
             FieldValidation::Strict => {
-                return Err(Status::bad_request(format!("error strict decoding YAML: {repeated}")));
+                let why = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors";
+                return Err(Status::bad_request(format!("{why}:\n  {repeated}")));
             }
             FieldValidation::Warn => warned.push(repeated),
             FieldValidation::Ignore => {}
@@ -56,6 +58,7 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
     let (code, object) = match &current {
         None => {
             check_uid(target, &value)?;
+            metadata_mut(&mut value).remove("resourceVersion");
             (201, create::insert(server, &mut store, target, value, managers, options.dry)?)
         }
         Some(current) => {
@@ -71,18 +74,8 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
 /// The configuration, and what is said twice in it.
 fn read(body: &[u8]) -> Result<(Value, Option<String>)> {
     let refuse = |why: String| Status::bad_request(format!("error decoding YAML: {why}"));
-    let text = std::str::from_utf8(body).map_err(|error| refuse(error.to_string()))?;
-    let strict = serde_saphyr::from_str::<Value>(text);
-    let (value, repeated) = match strict {
-        Ok(value) => (value, None),
-        Err(error) => {
-            let options =
-                serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-            let value = serde_saphyr::from_str_with_options::<Value>(text, options);
-            let first = error.to_string().lines().next().unwrap_or_default().to_owned();
-            (value.map_err(|_| refuse(first.clone()))?, Some(first))
-        }
-    };
+    let (value, repeated) =
+        yaml::read(body).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
     match value {
         Value::Null => Ok((json!({}), repeated)),
         Value::Object(_) => Ok((value, repeated)),
@@ -130,8 +123,8 @@ fn check_uid(target: &Target, value: &Value) -> Result<()> {
     Err(Status::conflict(&target.kind.group, &target.kind.plural, &target.name, &why))
 }
 
-/// A configuration may insist on a uid, but not change it.
-fn keep_uid(target: &Target, stored: &str, value: &Value) -> Result<()> {
+/// A patch may insist on a uid, but not change it.
+pub(crate) fn keep_uid(target: &Target, stored: &str, value: &Value) -> Result<()> {
     let uid = text(value, &["metadata", "uid"]);
     if uid == stored || uid.is_empty() {
         return Ok(());

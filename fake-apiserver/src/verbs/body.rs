@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::crds;
-use crate::decode::{self, Decoded};
+use crate::decode::{self, Decoded, yaml};
 use crate::events;
 use crate::kinds::Kind;
 use crate::request::Request;
@@ -25,7 +25,7 @@ pub(crate) fn object(
     kind: &Kind,
     options: &WriteOptions,
 ) -> Result<(Value, Vec<String>)> {
-    let Some(decoded) = decoded(server, request, kind)? else {
+    let Some(decoded) = decoded(server, request, kind, options)? else {
         let value = typed(server, kind, request.json(&kind.kind)?)?;
         return Ok((stored(kind, value), crds::field_warnings(kind, request)?));
     };
@@ -44,7 +44,12 @@ pub(crate) fn object(
 }
 
 /// The body by the schema of its kind; nothing when it is no object, or one that has no schema here.
-fn decoded(server: &Server, request: &Request, kind: &Kind) -> Result<Option<Decoded>> {
+fn decoded(
+    server: &Server,
+    request: &Request,
+    kind: &Kind,
+    options: &WriteOptions,
+) -> Result<Option<Decoded>> {
     if !reads(server, kind) {
         return Ok(None);
     }
@@ -52,9 +57,32 @@ fn decoded(server: &Server, request: &Request, kind: &Kind) -> Result<Option<Dec
     let decoded = if matches!(request.content_type.as_str(), "" | "application/json") {
         decode::json(&schema, &request.body).ok()
     } else {
-        request.decode()?.ok().and_then(|value| decode::value(&schema, &value).ok())
+        decoded_otherwise(request, &schema, options)?
     };
-    Ok(decoded.filter(|decoded| decoded.value.is_object()))
+    Ok(decoded.map(nothing_is_empty).filter(|decoded| decoded.value.is_object()))
+}
+
+/// The same in another format: YAML may say things twice, and the rest is decoded already.
+fn decoded_otherwise(request: &Request, schema: &Link, options: &WriteOptions) -> Result<Option<Decoded>> {
+    if request.content_type != "application/yaml" {
+        return Ok(request.decode()?.ok().and_then(|value| decode::value(schema, &value).ok()));
+    }
+    let Ok((value, repeated)) = yaml::read(&request.body) else { return Ok(None) };
+    let Ok(mut decoded) = decode::value(schema, &value) else { return Ok(None) };
+    if let Some(repeated) = repeated {
+        let strict = options.validation == FieldValidation::Strict;
+        let named = if strict { format!("yaml: unmarshal errors:\n  {repeated}") } else { repeated };
+        decoded.strict.insert(0, named);
+    }
+    Ok(Some(decoded))
+}
+
+/// An object of which nothing is set may be written as null.
+fn nothing_is_empty(mut decoded: Decoded) -> Decoded {
+    if decoded.value.is_null() && decoded.mistake.is_none() {
+        decoded.value = Value::Object(Map::new());
+    }
+    decoded
 }
 
 /// Whether this module reads objects of a kind: definitions, and what they define, are read elsewhere.

@@ -57,13 +57,14 @@ pub(crate) fn insert(
     let brought = metadata_mut(&mut value).remove("managedFields");
     let generated = begin_metadata(server, &mut value);
     if !server.is_raw() {
+        let derived = fields::derived(&target.kind, &value);
         strategy::prepare(&target.kind, &mut value)?;
         if server.options.managed_fields {
             let managers = match fields {
                 Fields::Settled(managers) => managers,
-                Fields::By { manager, subresource } => {
+                Fields::By { manager, .. } => {
                     fields::store(&mut value, brought);
-                    fields::after_update(server, target, None, &value, manager, subresource)
+                    fields::after_create(server, target, &value, &derived, manager)
                 }
             };
             fields::store(&mut value, managers);

@@ -2,15 +2,16 @@
 //! merges anything itself. Answers to `k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager` and the
 //! `GetResetFields` of each kind's strategy.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::apply::{self, Applied, Conflict, Reset, Set, Subject, Writer};
 use crate::events;
 use crate::kinds::{Kind, split_api_version};
 use crate::object::metadata_mut;
 use crate::routes::Target;
-use crate::schema;
+use crate::schema::{self, Link};
 use crate::server::Server;
+use crate::shapes;
 
 /// What becomes of the managers of an object that is written.
 pub(crate) enum Fields<'a> {
@@ -67,6 +68,45 @@ fn seen(kind: &Kind, value: &Value) -> Value {
     kind.view(value).unwrap_or_else(|| value.clone())
 }
 
+/// What an object of a kind is before anything is set.
+fn nothing(kind: &Kind, schema: &Link) -> Value {
+    let mut nothing = Value::Object(Map::new());
+    if !kind.is_events_view() {
+        shapes::complete(kind, &mut nothing);
+    }
+    if nothing == Value::Object(Map::new()) { apply::empty(schema) } else { nothing }
+}
+
+/// Fields that the server derives after the writer has got what it wrote: nobody owns them unless they were
+/// given. The fields of a row are given together.
+const DERIVED: &[(&str, &[&[&str]])] = &[
+    ("Pod", &[&["preemptionPolicy"], &["priority"], &["serviceAccountName", "serviceAccount"]]),
+    ("PersistentVolumeClaim", &[&["dataSource"], &["dataSourceRef"]]),
+];
+
+/// The fields of a new object's spec that will be derived.
+pub(crate) fn derived(kind: &Kind, value: &Value) -> Vec<&'static str> {
+    let rows = DERIVED.iter().filter(|(name, _)| *name == kind.kind).flat_map(|(_, rows)| *rows);
+    let is_given = |field: &&str| value["spec"].get(*field).is_some_and(|given| !given.is_null());
+    rows.filter(|row| !row.iter().any(is_given)).flat_map(|row| *row).copied().collect()
+}
+
+/// The managers of a new object, of which some fields are derived.
+pub(crate) fn after_create(
+    server: &Server,
+    target: &Target,
+    new: &Value,
+    derived: &[&str],
+    manager: &str,
+) -> Option<Value> {
+    if derived.is_empty() {
+        return after_update(server, target, None, new, manager, "");
+    }
+    let mut given = new.clone();
+    crate::object::map_mut(&mut given, "spec").retain(|name, _| !derived.contains(&name.as_str()));
+    after_update(server, target, None, &given, manager, "")
+}
+
 /// The managers after an object was written other than by applying; without `old` it is new.
 pub(crate) fn after_update(
     server: &Server,
@@ -78,15 +118,16 @@ pub(crate) fn after_update(
 ) -> Option<Value> {
     let kind = &target.kind;
     let schema = schema::of_kind(kind);
+    let nothing = nothing(kind, &schema);
     let (api_version, now) = (kind.api_version(), server.timestamp());
     let subject = Subject {
         schema: &schema,
         api_version: &api_version,
         reset: &reset(kind, subresource),
+        nothing: &nothing,
         knows: &|version| knows(kind, version),
     };
     let writer = Writer { manager, subresource, now: &now };
-    let nothing = if old.is_none() { apply::empty(&schema) } else { Value::Null };
     let old = old.unwrap_or(&nothing);
     if kind.is_events_view() {
         return apply::update(&subject, &writer, &seen(kind, old), &seen(kind, new));
@@ -105,15 +146,17 @@ pub(crate) fn apply(
 ) -> Result<Applied, Vec<Conflict>> {
     let kind = &target.kind;
     let schema = schema::of_kind(kind);
+    let nothing = nothing(kind, &schema);
     let (api_version, now) = (kind.api_version(), server.timestamp());
     let subject = Subject {
         schema: &schema,
         api_version: &api_version,
         reset: &reset(kind, &target.subresource),
+        nothing: &nothing,
         knows: &|version| knows(kind, version),
     };
     let writer = Writer { manager, subresource: &target.subresource, now: &now };
-    let old = old.map_or_else(|| Value::Object(serde_json::Map::new()), |old| seen(kind, old));
+    let old = old.map_or_else(|| Value::Object(Map::new()), |old| seen(kind, old));
     let mut applied = apply::apply(&subject, &writer, &old, configuration, force)?;
     if kind.is_events_view() {
         applied.object = applied.object.map(|object| events::to_core(&object));

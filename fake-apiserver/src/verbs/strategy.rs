@@ -93,6 +93,7 @@ fn prune_metadata(value: &mut Value) {
 pub(crate) fn prepare_create(server: &Server, target: &Target, value: &mut Value) {
     let kind = &*target.kind;
     crate::verbs::addresses::normalise(target, None, value);
+    count_templates(kind, None, value);
     if kind.has(Trait::Generation) {
         metadata_mut(value).insert("generation".into(), 1.into());
     }
@@ -184,6 +185,16 @@ fn restore(old: &Value, value: &mut Value, field: &str) {
 /// What a kind's update does besides; a place for the kinds that stamp times.
 pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, value: &mut Value) {
     crate::verbs::addresses::normalise(target, Some(old), value);
+    if target.subresource.is_empty() {
+        count_templates(&target.kind, Some(old), value);
+    }
+    if target.kind.kind == "Pod" && target.subresource == "status" {
+        let kept = old["status"].get("qosClass").cloned();
+        let status = crate::object::map_mut(value, "status");
+        if let Some(kept) = kept.filter(|_| !status.contains_key("qosClass")) {
+            status.insert("qosClass".into(), kept);
+        }
+    }
     crds::prepare_update(target, value);
     if target.kind.kind == "PersistentVolume" && target.subresource == "status" {
         let (before, after) = (text(old, &["status", "phase"]), text(value, &["status", "phase"]));
@@ -201,6 +212,19 @@ pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, valu
             crate::object::map_mut(value, "status").insert("lastPhaseTransitionTime".into(), now.into());
         }
     }
+}
+
+/// A daemon set counts the changes of its template in an annotation that nobody else writes.
+fn count_templates(kind: &Kind, old: Option<&Value>, value: &mut Value) {
+    const COUNT: &str = "deprecated.daemonset.template.generation";
+    if kind.kind != "DaemonSet" || kind.group != "apps" {
+        return;
+    }
+    let before = old.and_then(|old| text(old, &["metadata", "annotations", COUNT]).parse::<i64>().ok());
+    let changed = old.is_some_and(|old| old["spec"]["template"] != value["spec"]["template"]);
+    let count = before.map_or(1, |before| before.saturating_add(i64::from(changed)));
+    let annotations = metadata_mut(value).entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+    as_map_mut(annotations).insert(COUNT.into(), count.to_string().into());
 }
 
 /// Counts a change of the spec.

@@ -19,7 +19,7 @@ use crate::status::{Cause, Result, Status};
 use crate::store::{Store, set_revision};
 use crate::verbs::fields::{self, Fields};
 use crate::verbs::options::WriteOptions;
-use crate::verbs::{addresses, body, create, settle_namespace, strategy};
+use crate::verbs::{addresses, apply, body, create, settle_namespace, strategy};
 use crate::warnings;
 
 pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
@@ -72,6 +72,7 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     let value = patch.apply(&target.kind, view.as_ref().unwrap_or(&current.value))?;
     check_type(&target.kind, &value)?;
     let (mut value, warned) = body::patched(server, request, &target.kind, value, &options)?;
+    apply::keep_uid(target, current.uid(), &value)?;
     check_name(target, &value)?;
     settle_namespace(target, &mut value)?;
     let repeated = warnings::repeated_owners(&value);

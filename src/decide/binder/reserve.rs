@@ -40,8 +40,8 @@ pub fn undo<'a>(cluster: &'a Cluster, claim: &Key) -> impl Iterator<Item = (Obje
 #[must_use]
 pub fn is_open(claim: &Claim, volume: &Volume) -> bool {
     let names_none = !claim::is_bind_completed(claim) && claim::volume_name(claim).is_empty();
-    // A volume that is new has no phase yet.
-    let begun = !matches!(volume::phase(volume), "" | volume::AVAILABLE);
+    // A volume that is new has no phase yet, or the one that the server gives it.
+    let begun = !matches!(volume::phase(volume), "" | "Pending" | volume::AVAILABLE);
     names_none && !begun && volume::is_for(volume, claim) && volume::is_bound_by_controller(volume)
 }
 
@@ -63,6 +63,7 @@ mod tests {
     #[rstest::rstest]
     #[case::ours("", false, "c", "uid", true, "Available", true)]
     #[case::of_a_volume_that_is_new("", false, "c", "uid", true, "", true)]
+    #[case::of_a_volume_that_is_pending("", false, "c", "uid", true, "Pending", true)]
     #[case::the_claim_names_a_volume("v", false, "c", "uid", true, "Available", false)]
     #[case::the_claim_is_bound("", true, "c", "uid", true, "Available", false)]
     #[case::of_an_earlier_claim("", false, "c", "earlier", true, "Available", false)]

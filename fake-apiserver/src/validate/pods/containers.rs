@@ -188,10 +188,10 @@ fn host_ports(container: &Field<'_>, taken: &mut Vec<String>, causes: &mut Cause
 fn resize(container: &Field<'_>, causes: &mut Causes) {
     let all = container.at("resizePolicy");
     let mut seen = Vec::new();
-    for policy in all.items() {
+    for (index, policy) in all.items().iter().enumerate() {
         let (resource, restart) = (policy.at("resourceName").text(), policy.at("restartPolicy").text());
         if seen.contains(&resource) {
-            causes.push(Cause::duplicate(all.path.as_str(), resource));
+            causes.push(Cause::duplicate(format!("{}[{index}]", all.path), resource));
         }
         seen.push(resource);
         // Upstream names the list, not the item.

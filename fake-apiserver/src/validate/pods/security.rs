@@ -24,7 +24,7 @@ fn profile(field: &Field<'_>, kinds: &[&str], causes: &mut Causes) {
     }
     let (kind, local) = (field.at("type"), field.at("localhostProfile"));
     if kind.text() == "Localhost" {
-        if local.is_empty() {
+        if !local.is_set() {
             causes.push(local.required("must be set when type is Localhost"));
         } else if local.text().starts_with('/') {
             causes.push(local.invalid("must be a relative path"));
@@ -111,7 +111,7 @@ pub(super) fn of_pod(spec: &Field<'_>, causes: &mut Causes) {
         };
         if name.is_empty() {
             causes.push(name.required(""));
-        } else if !name.text().split(['.', '/']).all(fits) {
+        } else if name.text().len() > 253 || !name.text().split(['.', '/']).all(fits) {
             causes.push(name.invalid("must have at most 253 characters and match the form of a sysctl"));
         } else if seen.contains(&name.text()) {
             causes.push(name.duplicate());

@@ -16,7 +16,16 @@ pub(crate) fn update(old: &Value, new: &Value) -> Causes {
     }
     let nominated = status.at("nominatedNodeName");
     if !nominated.is_empty() && nominated.value != &old["status"]["nominatedNodeName"] {
-        nominated.follow(names::subdomain, &mut causes);
+        if text(new, &["spec", "nodeName"]).is_empty() {
+            nominated.follow(names::subdomain, &mut causes);
+        } else {
+            causes.push(nominated.forbidden("may not be set on pods that are already bound to a node"));
+        }
+    }
+    if let Some(first) = status.at("hostIPs").items().first()
+        && first.at("ip").text() != status.at("hostIP").text()
+    {
+        causes.push(first.at("ip").invalid("must be equal to `hostIP`"));
     }
     for condition in status.at("conditions").items() {
         let kind = condition.at("type").text();

@@ -191,7 +191,7 @@ fn sources(volume: &Field<'_>, pod: &str, causes: &mut Causes) {
     for kind in more {
         causes.push(volume.at(kind).forbidden("may not specify more than 1 volume type"));
     }
-    if kinds.contains(&"ephemeral") && !pod.is_empty() {
+    if kinds.contains(&"ephemeral") && !pod.is_empty() && !volume.at("name").is_empty() {
         let name = format!("{pod}-{}", volume.at("name").text());
         let why: Vec<String> = names::subdomain(&name);
         causes.extend(why.iter().map(|why| {
@@ -264,7 +264,10 @@ fn source(kind: &str, source: &Field<'_>, causes: &mut Causes) {
                 source.at(field).need(causes);
             }
         }
-        "image" => source.at("reference").need(causes),
+        "image" => {
+            source.at("reference").need(causes);
+            source.at("pullPolicy").one_of(&["Always", "IfNotPresent", "Never"], causes);
+        }
         _ => crate::validate::volumes::required_fields(kind, source, causes),
     }
 }

@@ -263,6 +263,11 @@ pub fn workload(kind: Kind, name: &str, spec: &Value) -> Value {
             },
         },
     });
+    if kind == Kind::Job {
+        // Its pods end, and it is not the server that ties them to it.
+        object["spec"]["manualSelector"] = true.into();
+        object["spec"]["template"]["spec"]["restartPolicy"] = "Never".into();
+    }
     json_patch::merge(&mut object["spec"], spec);
     object
 }

@@ -1,0 +1,87 @@
+//! What each kind is refused for, field by field, through the router: a table of bodies and of the fields that a real
+//! kube-apiserver names.
+
+use fake_apiserver::{FakeApiServer, Ids, Options, Plugins};
+use serde_json::{Value, json};
+
+fn server() -> FakeApiServer {
+    FakeApiServer::new(Options { ids: Ids::Seeded(1), plugins: Plugins::all(), ..Options::default() })
+}
+
+fn post(server: &FakeApiServer, path: &str, body: &Value) -> (u16, Value) {
+    let (code, answer) = server.request("POST", path, "application/json", body.to_string().as_bytes());
+    (code, serde_json::from_slice(&answer).unwrap())
+}
+
+/// The fields that a body is refused for, each once; nothing when it is taken.
+#[track_caller]
+fn check(plural: &str, spec: Value, fields: &[&str]) {
+    let (group, plural) = plural.rsplit_once('/').unwrap();
+    let base = if group == "v1" { "/api/v1".to_owned() } else { format!("/apis/{group}") };
+    let body = json!({"metadata": {"name": "a"}, "spec": spec});
+    let (code, answer) = post(&server(), &format!("{base}/namespaces/default/{plural}"), &body);
+    let mut found: Vec<&str> = answer["details"]["causes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|cause| cause["field"].as_str())
+        .collect();
+    found.dedup();
+    assert_eq!(found, fields, "{code} {answer}");
+}
+
+#[test]
+fn services_are_refused_for_what_upstream_names() {
+    check("v1/services", json!({"ports": [{"port": 80}]}), &[]);
+    check("v1/services", json!({}), &["spec.ports"]);
+    check(
+        "v1/services",
+        json!({"ports": [{"port": 0}]}),
+        &["spec.ports[0].port", "spec.ports[0].targetPort"],
+    );
+    check("v1/services", json!({"type": "ExternalName"}), &["spec.externalName"]);
+    check("v1/services", json!({"clusterIP": "11.0.0.1", "ports": [{"port": 80}]}), &["spec.clusterIPs"]);
+    check(
+        "v1/services",
+        json!({"ipFamilyPolicy": "RequireDualStack", "ports": [{"port": 80}]}),
+        &["spec.ipFamilyPolicy"],
+    );
+}
+
+#[test]
+fn quotas_and_limits_are_refused_for_what_upstream_names() {
+    check("v1/resourcequotas", json!({"hard": {"pods": "5", "count/deployments.apps": "3"}}), &[]);
+    check("v1/resourcequotas", json!({"hard": {"pods": "1.5"}}), &["spec.hard[pods]"]);
+    check("v1/resourcequotas", json!({"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}), &["spec.scopes"]);
+    let limit = |limit: Value| json!({"limits": [limit]});
+    check("v1/limitranges", limit(json!({"type": "Container", "max": {"cpu": "1"}})), &[]);
+    check(
+        "v1/limitranges",
+        limit(json!({"type": "Pod", "default": {"cpu": "1"}})),
+        &["spec.limits[0].default"],
+    );
+    check("policy/v1/poddisruptionbudgets", json!({"maxUnavailable": "101%"}), &["spec.maxUnavailable"]);
+}
+
+#[test]
+fn a_pod_needs_an_account_and_keeps_within_the_limits() {
+    let server = server();
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str| json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    assert_eq!(post(&server, pods, &pod("early")).0, 403);
+    let account = json!({"metadata": {"name": "default"}});
+    assert_eq!(post(&server, "/api/v1/namespaces/default/serviceaccounts", &account).0, 201);
+    let limits =
+        json!({"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}});
+    assert_eq!(post(&server, "/api/v1/namespaces/default/limitranges", &limits).0, 201);
+    let (code, made) = post(&server, pods, &pod("a"));
+    assert_eq!(
+        (code, &made["spec"]["containers"][0]["resources"]["limits"]["cpu"]),
+        (201, &json!("1")),
+        "{made}"
+    );
+    assert_eq!(made["spec"]["volumes"][0]["projected"]["sources"][0]["serviceAccountToken"]["path"], "token");
+    let mut large = pod("b");
+    large["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "2"}});
+    assert_eq!(post(&server, pods, &large).0, 403);
+}
