@@ -191,8 +191,9 @@ fn faults() -> fake_apiserver::FaultHook {
 }
 
 fn request(fake: &FakeApiServer, method: &str, path: &str, body: &Value) {
-    let body = body.to_string();
-    let (code, answer) = fake.request(method, path, "application/merge-patch+json", body.as_bytes());
+    let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let (code, answer) = fake.request(method, path, kind, body.as_bytes());
     assert_eq!(code, 200, "{method} {path}: {}", String::from_utf8_lossy(&answer));
 }
 

@@ -194,7 +194,6 @@ pub async fn pausable<T>(work: impl Future<Output = T>, mut paused: watch::Recei
 pub fn overwrite(server: &FakeApiServer, spec: &Value) {
     let mut lease = Value::clone(&server.get("Lease", "kube-system", "it").expect("a lease"));
     lease["spec"] = spec.clone();
-    lease["metadata"]["resourceVersion"] = json!(null);
     let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/it";
     let (code, answer) = server.request("PUT", path, "application/json", lease.to_string().as_bytes());
     assert_eq!(code, 200, "{}", String::from_utf8_lossy(&answer));

@@ -98,8 +98,9 @@ pub(crate) fn import(server: &Server, mut value: Value) -> Result<Arc<Value>> {
             strategy::apply_status(&target.kind, &mut value)?;
         }
         crate::admission::on_import(server, &store, &target, &mut value);
-        // What only carries text is taken however much it is: nothing here depends on it.
-        let inert = matches!(&*target.kind.kind, "ConfigMap" | "Secret");
+        // Nothing here depends on what only carries text, however much it is, nor on definitions: the kinds of a dump are
+        // served as they are met in it.
+        let inert = matches!(&*target.kind.kind, "ConfigMap" | "Secret" | "CustomResourceDefinition");
         let causes = if inert { Vec::new() } else { crate::validate::create(&target.kind, &value) };
         if !causes.is_empty() {
             return Err(Status::invalid_object(&target.kind, &target.name, &causes));
