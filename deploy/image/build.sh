@@ -35,6 +35,8 @@ for pair in "$target=/target" "$PWD=/pvbind" "$cargo_home=/cargo" "$(rustc --pri
     remapped+=("--remap-path-prefix=$pair")
     mapped+=("-ffile-prefix-map=$pair")
 done
+# Nothing unwinds: a panic ends the process.
+remapped+=("-Cforce-unwind-tables=no")
 [ "$compiler" = musl-gcc ] || remapped+=("-Clinker=rust-lld")
 variable=${triple//-/_}
 export "CC_$variable=$compiler" "CFLAGS_$variable=${mapped[*]}" CARGO_TARGET_DIR="$target" CARGO_INCREMENTAL=0

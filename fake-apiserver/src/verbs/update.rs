@@ -181,12 +181,15 @@ fn admit(
     fields: Fields,
     brought: Option<Value>,
 ) -> Result<()> {
+    let end = value["metadata"].get("deletionTimestamp").filter(|time| !time.is_null()).cloned();
+    keep_end(old, value);
     strategy::prepare(&target.kind, value)?;
     let managers = match fields {
         _ if !server.options.managed_fields => None,
         Fields::Settled(managers) => managers,
         Fields::By { manager, subresource } => {
             fields::store(value, brought);
+            metadata_mut(value).extend(end.map(|time| ("deletionTimestamp".to_owned(), time)));
             fields::after_update(server, target, Some(old), value, manager, subresource)
         }
     };
@@ -251,8 +254,7 @@ fn keep_metadata(old: &Value, value: &mut Value) {
     keep(&["uid", "creationTimestamp", "generation"], old, metadata);
 }
 
-/// Lets nobody undo or move an end that is under way. Whoever tries owns the field all the same, as on a real server, so this
-/// comes after it is settled who owns what.
+/// Lets nobody undo or move an end that is under way. Whoever tries to move it owns the field all the same, as on a real server.
 fn keep_end(old: &Value, value: &mut Value) {
     let old = &old["metadata"];
     if old.get("deletionTimestamp").is_some_and(|time| !time.is_null()) {
