@@ -3,5 +3,7 @@
 //! Each runs where its programs are, and says `NOT RUN` on stderr where they are not. `just clients` runs all of them.
 
 mod kube_programs;
+mod kube_rs;
 mod kubectl;
+mod python;
 mod stage;
