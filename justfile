@@ -119,6 +119,14 @@ mutants *args:
 client-go:
     PVBIND_CLIENT_GO=1 cargo test --test lease client_go:: -- --nocapture
 
+# Runs other people's clients against the bundled API server, and builds or installs those that are missing (needs Go or its module proxy, Python and its package index).
+clients *filter:
+    KUBEBUILDER_ASSETS="$(tests/control-plane/build.sh kube-controller-manager kube-scheduler kubectl)" PVBIND_PYTHON_CLIENT=1 cargo test --test clients {{filter}}
+
+# The same for kubectl alone, and writes down what it prints.
+kubectl-page:
+    KUBEBUILDER_ASSETS="$(tests/control-plane/build.sh kubectl)" UPDATE_KUBECTL=1 cargo test --test clients kubectl::
+
 # Builds the program as one static file, and an image of it as an OCI archive, without Docker; x86_64 or aarch64 (see deploy/image/build.sh for what it needs).
 image arch=arch():
     deploy/image/build.sh {{arch}}

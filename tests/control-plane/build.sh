@@ -2,7 +2,7 @@
 # Builds real Kubernetes programs from their Go modules, and keeps them outside the checkout.
 #
 #   build.sh [NAME...]    etcd, kube-apiserver, kube-controller-manager and kube-scheduler, unless others are named:
-#                         kubelet, kube-proxy, helm for the chart, or provisioner, the external one of the folder beside this
+#                         kubelet, kube-proxy, kubectl, helm for the chart, or provisioner, the external one of the folder beside this
 #
 # Prints the folder that they are in, for KUBEBUILDER_ASSETS. What is there already is kept: the first time takes some 15 minutes
 # on two cores. Without Go, one is brought from the module proxy. All of them are static: an image from scratch holds them.
@@ -44,7 +44,7 @@ bring_go() {
 source_of() {
     case $1 in
         etcd) echo etcd go.etcd.io/etcd/server/v3 ;;
-        kube-apiserver | kube-controller-manager | kube-scheduler | kube-proxy | kubelet) echo "kubernetes k8s.io/kubernetes/cmd/$1" ;;
+        kube-apiserver | kube-controller-manager | kube-scheduler | kube-proxy | kubectl | kubelet) echo "kubernetes k8s.io/kubernetes/cmd/$1" ;;
         helm) echo helm helm.sh/helm/v4/cmd/helm ;;
         provisioner) echo provisioner . ;;
         *) echo "build.sh: nothing is known of a program $1" >&2; return 1 ;;

@@ -104,7 +104,10 @@ fn bound(server: &Server, pod: &Object, binding: &Value) -> Value {
     let scheduled = json!({
         "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": server.timestamp(),
     });
-    let conditions = map_mut(&mut value, "status").entry("conditions").or_insert_with(|| json!([]));
+    let status = map_mut(&mut value, "status");
+    // Where the pod was to go is no longer a question.
+    status.remove("nominatedNodeName");
+    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     if let Value::Array(conditions) = conditions {
         match conditions.iter_mut().find(|condition| condition["type"] == "PodScheduled") {
             Some(condition) => *condition = scheduled,
