@@ -78,6 +78,10 @@ bench *args:
 bench-scheduler *args:
     cargo bench --bench scheduler -- {{args}}
 
+# Measures the bundled API server beside a real one (needs KUBEBUILDER_ASSETS, a folder with etcd and kube-apiserver); how many claims each gets may be given.
+bench-fake *args:
+    cargo run --release -p bench-fake -- {{args}}
+
 # Plays the end-to-end scenarios on a real control plane of this machine, which is built if `KUBEBUILDER_ASSETS` names none.
 e2e *filter:
     tests/control-plane/build.sh provisioner
