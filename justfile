@@ -82,6 +82,10 @@ bench-scheduler *args:
 bench-fake *args:
     cargo run --release -p bench-fake -- {{args}}
 
+# Measures binding on a real API server, upstream's programs and ours in one run (needs KUBEBUILDER_ASSETS); contests may be named. See docs/speed.md.
+bench-cluster *contests:
+    cargo bench --bench cluster -- {{contests}}
+
 # Plays the end-to-end scenarios on a real control plane of this machine, which is built if `KUBEBUILDER_ASSETS` names none.
 e2e *filter:
     tests/control-plane/build.sh provisioner

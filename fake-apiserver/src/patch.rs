@@ -9,6 +9,9 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::status::{Result, Status};
 
+/// How many operations a JSON patch may have.
+const MOST_OPERATIONS: usize = 10_000;
+
 /// A patch, read.
 pub(crate) enum Patch {
     Merge(Value),
@@ -40,6 +43,13 @@ impl Patch {
             "application/merge-patch+json" => Ok(Self::Merge(object()?)),
             "application/strategic-merge-patch+json" => Ok(Self::Strategic(object()?)),
             "application/json-patch+json" => match value()? {
+                Value::Array(operations) if operations.len() > MOST_OPERATIONS => {
+                    let why = format!(
+                        "Request entity too large: The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
+                        operations.len()
+                    );
+                    Err(Box::new(Status::new(413, "RequestEntityTooLarge", why)))
+                }
                 Value::Array(operations) => Ok(Self::Json(operations)),
                 _ => Err(Status::bad_request("error decoding patch: it is no list of operations")),
             },

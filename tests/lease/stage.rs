@@ -11,7 +11,7 @@ use kube::Client;
 use kube::client::Body;
 use pvbind::act::lease::{Elector, Ended, Settings, Terms};
 use pvbind::act::{Lead, lease};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};

@@ -4,6 +4,9 @@
 
 use serde_json::Value;
 
+/// How many bytes the copies of one patch may make together, as in the real server: otherwise each one could double the object.
+const LARGEST_COPIES: usize = 3 * 1024 * 1024;
+
 /// One operation, not yet checked.
 struct Operation<'a> {
     name: &'a str,
@@ -15,6 +18,7 @@ struct Operation<'a> {
 /// The patched object, or why there is none.
 pub(super) fn apply(object: &Value, patch: &[Value]) -> Result<Value, String> {
     let mut object = object.clone();
+    let mut copied = 0;
     for operation in patch {
         let text = |field: &str| operation.get(field).and_then(Value::as_str).unwrap_or_default();
         let operation = Operation {
@@ -23,13 +27,14 @@ pub(super) fn apply(object: &Value, patch: &[Value]) -> Result<Value, String> {
             from: text("from"),
             value: operation.get("value"),
         };
-        operation.apply(&mut object)?;
+        operation.apply(&mut object, &mut copied)?;
     }
     Ok(object)
 }
 
 impl Operation<'_> {
-    fn apply(&self, object: &mut Value) -> Result<(), String> {
+    /// `sum` is how many bytes were copied before.
+    fn apply(&self, object: &mut Value, sum: &mut usize) -> Result<(), String> {
         let value = || self.value.cloned().unwrap_or_default();
         match self.name {
             "add" => put(object, self.path, value(), true),
@@ -40,7 +45,15 @@ impl Operation<'_> {
                 put(object, self.path, moved, true)
             }
             "copy" => {
-                let copied = find(object, self.from).cloned().ok_or_else(|| missing(self.from))?;
+                let copied = find(object, self.from).ok_or_else(|| missing(self.from))?;
+                *sum += copied.to_string().len();
+                if *sum > LARGEST_COPIES {
+                    let limit = format!("exceeding the limit {LARGEST_COPIES}");
+                    return Err(format!(
+                        "Unable to copy, the accumulated size increase of copy is {sum}, {limit}"
+                    ));
+                }
+                let copied = copied.clone();
                 put(object, self.path, copied, true)
             }
             "test" => self.test(object),
@@ -171,6 +184,16 @@ mod tests {
             json!([{"op": "test", "path": "/absent", "value": null}]),
             Some(json!({"a": {"b": [1, 2]}, "c/d": 3})),
         );
+    }
+
+    #[test]
+    fn copies_have_a_limit() {
+        let twice = |times: usize| -> Vec<Value> {
+            (0..times).map(|time| json!({"op": "copy", "from": "", "path": format!("/{time}")})).collect()
+        };
+        let object = json!({"a": "a".repeat(1000)});
+        assert!(apply(&object, &twice(11)).is_ok());
+        assert!(apply(&object, &twice(12)).unwrap_err().contains("exceeding the limit 3145728"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::admission;
 use crate::answer::Answer;
@@ -134,6 +134,7 @@ pub(crate) fn write(
     let shown = target.kind.definition.as_ref().and_then(|version| version.shown(&current.value));
     let old = shown.as_ref().unwrap_or(&current.value);
     if server.is_raw() {
+        keep_end(&current.value, &mut value);
         strategy::keep_other_parts(target, old, &mut value)?;
     } else {
         admit(server, store, target, old, &mut value, fields, brought)?;
@@ -189,6 +190,7 @@ fn admit(
             fields::after_update(server, target, Some(old), value, manager, subresource)
         }
     };
+    keep_end(old, value);
     strategy::keep_other_parts(target, old, value)?;
     strategy::prepare_update(server, target, old, value);
     fields::store(value, managers);
@@ -246,15 +248,23 @@ fn keep_metadata(old: &Value, value: &mut Value) {
     let old = &old["metadata"];
     let metadata = metadata_mut(value);
     metadata.remove("selfLink");
-    let terminating = old.get("deletionTimestamp").is_some_and(|time| !time.is_null());
-    let kept = ["uid", "creationTimestamp", "generation"].into_iter();
-    let kept = kept.chain(
-        terminating.then_some(["deletionTimestamp", "deletionGracePeriodSeconds"]).into_iter().flatten(),
-    );
-    for field in kept {
+    keep(&["uid", "creationTimestamp", "generation"], old, metadata);
+}
+
+/// Lets nobody undo or move an end that is under way. Whoever tries owns the field all the same, as on a real server, so this
+/// comes after it is settled who owns what.
+fn keep_end(old: &Value, value: &mut Value) {
+    let old = &old["metadata"];
+    if old.get("deletionTimestamp").is_some_and(|time| !time.is_null()) {
+        keep(&["deletionTimestamp", "deletionGracePeriodSeconds"], old, metadata_mut(value));
+    }
+}
+
+fn keep(fields: &[&str], old: &Value, metadata: &mut Map<String, Value>) {
+    for field in fields {
         match old.get(field) {
-            Some(value) => metadata.insert(field.into(), value.clone()),
-            None => metadata.remove(field),
+            Some(value) => metadata.insert((*field).into(), value.clone()),
+            None => metadata.remove(*field),
         };
     }
 }
