@@ -78,6 +78,10 @@ bench *args:
 bench-scheduler *args:
     cargo bench --bench scheduler -- {{args}}
 
+# Measures the bundled API server beside a real one (needs KUBEBUILDER_ASSETS, a folder with etcd and kube-apiserver); how many claims each gets may be given.
+bench-fake *args:
+    cargo run --release -p bench-fake -- {{args}}
+
 # Measures binding on a real API server, upstream's programs and ours in one run (needs KUBEBUILDER_ASSETS); contests may be named. See docs/speed.md.
 bench-cluster *contests:
     cargo bench --bench cluster -- {{contests}}

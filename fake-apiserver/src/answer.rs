@@ -49,7 +49,7 @@ impl Answer {
 
     /// A stored object, in the view that was asked for.
     pub(crate) fn object(code: u16, kind: &Kind, object: &Object) -> Self {
-        if let Some(view) = kind.view(&object.value) {
+        if let Some(view) = kind.view_of(object) {
             return Self::new(code, JSON, Object::new(view, object.revision).bytes().clone());
         }
         Self::new(code, JSON, object.bytes().clone())

@@ -65,7 +65,7 @@ impl Event {
     pub(crate) fn line(&self, shown: Shown) -> Bytes {
         match (shown, &self.previous) {
             (Shown::Left, Some(previous)) => {
-                let mut value = Value::clone(&previous.value);
+                let mut value = previous.look(Value::clone);
                 set_revision(&mut value, self.revision);
                 event_line("DELETED", Object::new(value, self.revision).bytes())
             }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::crds::Custom;
 use crate::events;
+use crate::object::Object;
 use crate::table::custom::CustomColumn;
 
 pub(crate) use index::Kinds;
@@ -254,6 +255,12 @@ impl Kind {
             return Some(events::to_view(stored));
         }
         self.definition.as_ref()?.shown(stored)
+    }
+
+    /// The same of an object of the store, which is not parsed for nothing.
+    pub(crate) fn view_of(&self, stored: &Object) -> Option<Value> {
+        let differs = self.is_events_view() || self.definition.is_some();
+        if differs { self.view(&stored.value) } else { None }
     }
 
     /// The verbs in discovery, in the order in which the real server gives them.

@@ -236,7 +236,7 @@ impl FakeApiServer {
     #[must_use]
     pub fn objects(&self) -> Vec<Arc<Value>> {
         let mut objects: Vec<Arc<Value>> =
-            self.server.lock().everything().map(|object| object.value.clone()).collect();
+            self.server.lock().everything().map(|object| object.value.share()).collect();
         let order = |object: &Value| {
             let field = |path: &[&str]| text(object, path).to_owned();
             (field(&["kind"]), field(&["metadata", "namespace"]), field(&["metadata", "name"]))
@@ -250,7 +250,7 @@ impl FakeApiServer {
     pub fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let store = self.server.lock();
         let index = verbs::import::kind_named(&store, kind)?;
-        store.get(index, &scoped_key(&store, index, namespace, name)).map(|object| object.value.clone())
+        store.get(index, &scoped_key(&store, index, namespace, name)).map(|object| object.value.share())
     }
 
     /// The last resource version that was given to anything.

@@ -1,8 +1,9 @@
-//! Decides how a stored object is held: one immutable value and its JSON, made once, shared by every answer,
-//! list and watch that shows it. Never changes after it is made. Answers to the serialisation cache of
-//! `k8s.io/apiserver/pkg/storage/cacher`.
+//! Decides how a stored object is held: as its JSON, made once, shared by every answer, list and watch that shows it. What the
+//! JSON says is parsed where somebody asks for it: a parsed object takes ten times the memory. Never changes after it is made.
+//! Answers to the serialisation cache of `k8s.io/apiserver/pkg/storage/cacher`.
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value};
@@ -15,13 +16,43 @@ pub(crate) fn key_of(namespace: &str, name: &str) -> Key {
     if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() }
 }
 
+/// What JSON says, parsed by the first who asks.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    bytes: Bytes,
+    value: OnceLock<Arc<Value>>,
+}
+
+impl Parsed {
+    /// The value as something that can be kept.
+    pub(crate) fn share(&self) -> Arc<Value> {
+        self.get().clone()
+    }
+
+    fn get(&self) -> &Arc<Value> {
+        self.value.get_or_init(|| Arc::new(self.parse()))
+    }
+
+    /// The bytes were written from a value, so they are always JSON.
+    fn parse(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_default()
+    }
+}
+
+impl Deref for Parsed {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        self.get()
+    }
+}
+
 /// A version of an object.
 #[derive(Debug)]
 pub(crate) struct Object {
-    pub(crate) value: Arc<Value>,
+    pub(crate) value: Parsed,
     pub(crate) revision: u64,
-    bytes: Bytes,
-    /// Where `bytes` goes on after `kind` and `apiVersion`.
+    /// Where the JSON goes on after `kind` and `apiVersion`.
     head: usize,
 }
 
@@ -29,18 +60,44 @@ impl Object {
     pub(crate) fn new(value: Value, revision: u64) -> Self {
         let mut bytes = BytesMut::with_capacity(512).writer();
         let head = write(&mut bytes, &value);
-        Self { value: Arc::new(value), revision, bytes: bytes.into_inner().freeze(), head }
+        // A copy has no room to grow, which nobody needs any more.
+        let bytes = Bytes::copy_from_slice(bytes.get_ref());
+        Self { value: Parsed { bytes, value: OnceLock::from(Arc::new(value)) }, revision, head }
+    }
+
+    /// The same object, for the store to keep: nothing of it is parsed.
+    pub(crate) fn packed(self: &Arc<Self>) -> Arc<Self> {
+        // A number with a fraction is not always read as what was written, so what has one stays as it is.
+        if has_fraction(&self.value) { self.clone() } else { Arc::new(self.unparsed()) }
+    }
+
+    /// The same object, for somebody who reads all of it and then replaces it: what is parsed for them is not kept.
+    pub(crate) fn apart(self: &Arc<Self>) -> Arc<Self> {
+        if self.value.value.get().is_some() { self.clone() } else { Arc::new(self.unparsed()) }
+    }
+
+    fn unparsed(&self) -> Self {
+        let value = Parsed { bytes: self.value.bytes.clone(), value: OnceLock::new() };
+        Self { value, revision: self.revision, head: self.head }
+    }
+
+    /// Lets somebody look at the value once: what is parsed for them is not kept.
+    pub(crate) fn look<T>(&self, at: impl FnOnce(&Value) -> T) -> T {
+        match self.value.value.get() {
+            Some(value) => at(value),
+            None => at(&self.value.parse()),
+        }
     }
 
     /// The whole object as JSON.
     pub(crate) fn bytes(&self) -> &Bytes {
-        &self.bytes
+        &self.value.bytes
     }
 
     /// Appends the object as an item of a typed list, where `kind` and `apiVersion` are left to the list.
     pub(crate) fn write_item(&self, out: &mut Vec<u8>) {
         out.push(b'{');
-        out.extend_from_slice(&self.bytes[self.head..]);
+        out.extend_from_slice(&self.value.bytes[self.head..]);
     }
 
     pub(crate) fn namespace(&self) -> &str {
@@ -53,6 +110,15 @@ impl Object {
 
     pub(crate) fn uid(&self) -> &str {
         text(&self.value, &["metadata", "uid"])
+    }
+}
+
+fn has_fraction(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(has_fraction),
+        Value::Object(fields) => fields.values().any(has_fraction),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
 }
 
@@ -165,6 +231,25 @@ mod tests {
         object.write_item(&mut item);
         let item: Value = serde_json::from_slice(&item).unwrap();
         assert_eq!(item, json!({"metadata": {"name": "a"}, "odd \"key\"": 1}));
+    }
+
+    #[test]
+    fn what_is_packed_says_the_same_and_keeps_nothing_parsed() {
+        let value = json!({"kind": "Pod", "metadata": {"name": "a", "generation": u64::MAX}, "list": [null, true, -1]});
+        let object = Arc::new(Object::new(value.clone(), 7));
+        let packed = object.packed();
+        assert_eq!((packed.bytes(), packed.revision), (object.bytes(), 7));
+        assert!(packed.look(|seen| *seen == value));
+        assert_eq!(*packed.apart().value, value);
+        assert!(packed.value.value.get().is_none(), "looking at it does not keep it");
+        assert_eq!(*packed.value, value);
+        assert!(Arc::ptr_eq(&packed.apart(), &packed), "what is parsed already is shared");
+    }
+
+    #[test]
+    fn fractions_stay_as_they_were_written() {
+        let object = Arc::new(Object::new(json!({"spec": {"list": [{"share": 0.1}]}}), 1));
+        assert!(Arc::ptr_eq(&object.packed(), &object));
     }
 
     #[test]

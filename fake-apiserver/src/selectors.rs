@@ -4,6 +4,8 @@
 mod fields;
 mod labels;
 
+use serde_json::Value;
+
 use crate::kinds::Kind;
 use crate::object::Object;
 use crate::status::Result;
@@ -37,6 +39,15 @@ impl Filter {
 
     /// Whether the selectors pick the object; the namespace is checked by the key.
     pub(crate) fn picks(&self, object: &Object) -> bool {
-        self.labels.matches(&object.value) && self.fields.matches(&object.value)
+        !self.is_selective() || self.matches(&object.value)
+    }
+
+    /// The same for somebody who asks about each object once, and not about one object for each watcher.
+    pub(crate) fn picks_once(&self, object: &Object) -> bool {
+        !self.is_selective() || object.look(|value| self.matches(value))
+    }
+
+    fn matches(&self, object: &Value) -> bool {
+        self.labels.matches(object) && self.fields.matches(object)
     }
 }

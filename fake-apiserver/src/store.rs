@@ -215,10 +215,11 @@ impl Store {
         let object = Arc::new(Object::new(value, revision));
         let table = self.table_mut(kind);
         table.hidden.remove(&key);
-        let previous = table.objects.insert(key.clone(), object.clone());
+        let packed = object.packed();
+        let previous = table.objects.insert(key.clone(), packed.clone());
         self.publish(
             kind,
-            Event { key, revision, object: object.clone(), previous, deleted: false, line: OnceLock::new() },
+            Event { key, revision, object: packed, previous, deleted: false, line: OnceLock::new() },
         );
         object
     }
@@ -231,14 +232,14 @@ impl Store {
         let Some((key, previous)) = table.objects.remove_with_key(key) else {
             return hidden;
         };
-        let mut value = Value::clone(&hidden.as_ref().unwrap_or(&previous).value);
+        let mut value = hidden.as_ref().unwrap_or(&previous).look(Value::clone);
         let revision = self.next_revision(&row);
         set_revision(&mut value, revision);
         let object = Arc::new(Object::new(value, revision));
         let previous = Some(previous);
         self.publish(
             kind,
-            Event { key, revision, object: object.clone(), previous, deleted: true, line: OnceLock::new() },
+            Event { key, revision, object: object.packed(), previous, deleted: true, line: OnceLock::new() },
         );
         Some(object)
     }

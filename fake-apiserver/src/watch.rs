@@ -162,7 +162,7 @@ impl WatchBody {
         let mut frame = Vec::new();
         while frame.len() < FRAME {
             let Some(object) = self.initial.next() else { break };
-            match self.kind.view(&object.value) {
+            match self.kind.view_of(&object) {
                 Some(view) => write_event(&mut frame, "ADDED", Object::new(view, object.revision).bytes()),
                 None => write_event(&mut frame, "ADDED", object.bytes()),
             }

@@ -22,7 +22,7 @@ pub(super) fn admit(server: &Server, store: &Store, target: &Target, pod: &mut V
     let name = text(pod, &["spec", "serviceAccountName"]).to_owned();
     let index = store.kinds.named("ServiceAccount");
     let account = index.and_then(|index| store.get(index, &key_of(&target.namespace, &name)));
-    let Some(account) = account.map(|account| account.value.clone()) else {
+    let Some(account) = account.map(|account| account.value.share()) else {
         let why = format!(
             "error looking up service account {}/{name}: serviceaccount \"{name}\" not found",
             target.namespace

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::version::{Scale, Version};
 use crate::answer::Answer;
-use crate::object::{as_map_mut, metadata_mut, text};
+use crate::object::{Object, as_map_mut, metadata_mut, text};
 use crate::patch::Patch;
 use crate::request::Request;
 use crate::routes::Target;
@@ -121,7 +121,7 @@ pub(crate) fn scale(
     let kind = &target.kind;
     let Some(scale) = &version.scale else { return Err(Status::no_such_resource()) };
     let mut store = server.lock();
-    let current = store.get(target.index, &target.key()).cloned();
+    let current = store.get(target.index, &target.key()).map(Object::apart);
     let current = current.ok_or_else(|| Status::not_found(&kind.group, &kind.plural, &target.name))?;
     let value = kind.view(&current.value).unwrap_or_else(|| Value::clone(&current.value));
     let unreadable = |why: String| Status::untranslated(why);

@@ -30,7 +30,7 @@ impl Store {
                 let value: Value = serde_json::from_slice(object)
                     .map_err(|error| format!("the object {key} of {kind} is no JSON: {error}"))?;
                 let object = Arc::new(Object::new(value, revision));
-                self.restore(index, key.into(), object.clone(), from);
+                self.restore(index, key.into(), object.packed(), from);
                 if crds::is_definition(self.kinds.get(index)) {
                     crds::serve(self, &object.value);
                 }
@@ -40,9 +40,9 @@ impl Store {
                 let previous = self.table(index).objects.get(key);
                 let previous =
                     previous.ok_or_else(|| format!("{key} of {kind} is deleted, but was never made"))?;
-                let mut value = Value::clone(&previous.value);
+                let mut value = previous.look(Value::clone);
                 super::set_revision(&mut value, revision);
-                self.unmake(index, key, Arc::new(Object::new(value, revision)));
+                self.unmake(index, key, Arc::new(Object::new(value, revision)).packed());
                 if crds::is_definition(self.kinds.get(index)) {
                     self.serve(key, Vec::new());
                 }

@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::apply::{self, Conflict};
 use crate::decode::yaml;
 use crate::kinds::{Kind, split_api_version};
-use crate::object::{metadata_mut, text};
+use crate::object::{Object, metadata_mut, text};
 use crate::request::Request;
 use crate::routes::Target;
 use crate::schema;
@@ -26,7 +26,7 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
     let options = WriteOptions::read(request, "PatchOptions")?;
     let (configuration, repeated) = read(&request.body)?;
     let mut store = server.lock();
-    let current = store.get(target.index, &target.key()).cloned();
+    let current = store.get(target.index, &target.key()).map(Object::apart);
     if current.is_none() && !target.subresource.is_empty() {
         return Err(Status::not_found(&target.kind.group, &target.kind.plural, &target.name));
     }

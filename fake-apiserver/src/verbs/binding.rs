@@ -25,7 +25,7 @@ pub(crate) fn bind(server: &Server, request: &Request, target: &Target) -> Resul
     }
     check_binding(&binding)?;
     let mut store = server.lock();
-    let pod = store.get(target.index, &target.key()).cloned();
+    let pod = store.get(target.index, &target.key()).map(Object::apart);
     let pod = pod.ok_or_else(|| Status::not_found("", "pods", &target.name))?;
     check_pod(&target, &pod, &binding)?;
     if !dry {

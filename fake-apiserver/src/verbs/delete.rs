@@ -180,7 +180,7 @@ pub(crate) fn evicted(
 
 fn remove(server: &Server, store: &mut Store, target: &Target, options: &DeleteOptions) -> Result<Outcome> {
     let key = target.key();
-    let current = store.get(target.index, &key).cloned();
+    let current = store.get(target.index, &key).map(Object::apart);
     let current =
         current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
     check_preconditions(target, &current, options)?;

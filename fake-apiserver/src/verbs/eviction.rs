@@ -30,7 +30,7 @@ pub(crate) fn evict(server: &Server, request: &Request, target: &Target) -> Resu
     let asked = crate::object::strings(options, &["dryRun"]).into_iter();
     let dry = dry_run(request.query.all("dryRun").chain(asked), "CreateOptions")?;
     let mut store = server.lock();
-    let pod = store.get(target.index, &target.key()).cloned();
+    let pod = store.get(target.index, &target.key()).map(Object::apart);
     let pod = pod.ok_or_else(|| Status::not_found("", "pods", &target.name))?;
     delete::check_eviction(target, &pod, options)?;
     if !is_past_harm(&pod.value) {

@@ -153,7 +153,7 @@ pub(crate) fn hide(server: &Server, mut value: Value) -> Result<Arc<Value>> {
     name(server, &mut target, &mut value)?;
     let object = store.hide(target.index, target.key(), value);
     server.announce(&store);
-    Ok(object.value.clone())
+    Ok(object.value.share())
 }
 
 fn put(server: &Server, store: &mut Store, target: &Target, value: Value) -> Arc<Value> {
@@ -164,5 +164,5 @@ fn put(server: &Server, store: &mut Store, target: &Target, value: Value) -> Arc
     let object: Arc<Object> = store.put(target.index, target.key(), value);
     crate::crds::written(server, store, target, &target.name);
     server.announce(store);
-    object.value.clone()
+    object.value.share()
 }

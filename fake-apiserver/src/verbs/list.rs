@@ -142,7 +142,7 @@ fn list(server: &Server, target: &Target, filter: &Filter, parameters: &Paramete
             }
             continue;
         }
-        if !filter.picks(object) {
+        if !filter.picks_once(object) {
             continue;
         }
         page.push(key, object);
@@ -216,7 +216,7 @@ impl<'a> Page<'a> {
         self.count += 1;
         self.last = Some(key.into());
         let kind = &self.target.kind;
-        let view = kind.view(&object.value).map(|view| Object::new(view, object.revision));
+        let view = kind.view_of(object).map(|view| Object::new(view, object.revision));
         let object = view.as_ref().unwrap_or(object);
         if kind.custom {
             self.items.extend_from_slice(object.bytes());
@@ -291,7 +291,7 @@ fn watch(
 pub(crate) fn picked(objects: &Objects, filter: &Filter) -> Vec<Arc<Object>> {
     let range = objects.range::<_, str>((Bound::Included(filter.prefix.as_str()), Bound::Unbounded));
     let range = range.take_while(|(key, _)| key.starts_with(&filter.prefix));
-    range.filter(|(_, object)| filter.picks(object)).map(|(_, object)| object.clone()).collect()
+    range.filter(|(_, object)| filter.picks_once(object)).map(|(_, object)| object.clone()).collect()
 }
 
 /// A list made of values that are not stored, such as what a collection's delete answers.

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::object::{at, map_mut, metadata_mut, text};
+use crate::object::{Object, at, map_mut, metadata_mut, text};
 use crate::patch::Patch;
 use crate::request::Request;
 use crate::routes::Target;
@@ -19,7 +19,7 @@ pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Resu
         return crate::crds::scale(server, request, target, version);
     }
     let mut store = server.lock();
-    let current = store.get(target.index, &target.key()).cloned();
+    let current = store.get(target.index, &target.key()).map(Object::apart);
     let current =
         current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
     let shown = scale_of(&current.value);

@@ -28,10 +28,10 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
     check_name(target, &value)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
-    let current = store.get(target.index, &target.key()).cloned();
+    let current = store.get(target.index, &target.key()).map(Object::apart);
     let repeated = warnings::repeated_owners(&value);
     let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
-    let before = current.as_ref().map(|current| current.value.clone());
+    let before = current.as_ref().map(|current| current.value.share());
     let (code, object) = match current {
         None if target.subresource.is_empty() && target.kind.has(Trait::Upserts) => {
             upserts(target, &value)?;
@@ -65,7 +65,7 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     let patch = patch::Patch::parse(&request.content_type, &request.body)?;
     let options = WriteOptions::read(request, "PatchOptions")?;
     let mut store = server.lock();
-    let current = store.get(target.index, &target.key()).cloned();
+    let current = store.get(target.index, &target.key()).map(Object::apart);
     let current =
         current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
     let view = target.kind.view(&current.value);
