@@ -1,5 +1,5 @@
 //! Decides how a stored object is held: as its JSON, made once, shared by every answer, list and watch that shows it. What the
-//! JSON says is parsed where somebody asks for it: a parsed object takes ten times the memory. Never changes after it is made.
+//! JSON says is parsed where somebody asks for it: a parsed object takes several times the memory. Never changes after it is made.
 //! Answers to the serialisation cache of `k8s.io/apiserver/pkg/storage/cacher`.
 
 use std::ops::Deref;
