@@ -186,6 +186,18 @@ pub(crate) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, field| value.get(field))
 }
 
+/// Whether Go takes a value for the empty one of its type.
+pub(crate) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
 /// The object's metadata, made when it is missing.
 pub(crate) fn metadata_mut(value: &mut Value) -> &mut Map<String, Value> {
     map_mut(value, "metadata")

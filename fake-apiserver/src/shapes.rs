@@ -118,7 +118,7 @@ fn reduce_struct(name: &str, value: &mut Value, depth: usize) {
     }
     for field in fields {
         let Some(present) = map.get_mut(field.name) else { continue };
-        reduce_form(&field.form, present, depth);
+        each_struct(&field.form, present, depth, reduce_struct);
         let drops = match field.when {
             When::Filled => is_empty(&field.form, present),
             When::There | When::Nullable => present.is_null(),
@@ -133,17 +133,18 @@ fn reduce_struct(name: &str, value: &mut Value, depth: usize) {
     }
 }
 
-fn reduce_form(form: &Form, value: &mut Value, depth: usize) {
+/// Does a step to each struct that a value of this form holds.
+fn each_struct(form: &Form, value: &mut Value, depth: usize, step: fn(&str, &mut Value, usize)) {
     match (form, value) {
-        (Form::Struct(name), value) => reduce_struct(name, value, depth + 1),
+        (Form::Struct(name), value) => step(name, value, depth + 1),
         (Form::List(inner), Value::Array(items)) => {
             for item in items {
-                reduce_form(inner, item, depth);
+                each_struct(inner, item, depth, step);
             }
         }
         (Form::Map(inner), Value::Object(entries)) => {
             for entry in entries.values_mut() {
-                reduce_form(inner, entry, depth);
+                each_struct(inner, entry, depth, step);
             }
         }
         _ => {}
@@ -181,25 +182,8 @@ fn complete_struct(name: &str, value: &mut Value, depth: usize) {
             map.insert(field.name.to_owned(), empty);
         }
         if let Some(present) = map.get_mut(field.name) {
-            complete_form(&field.form, present, depth);
+            each_struct(&field.form, present, depth, complete_struct);
         }
-    }
-}
-
-fn complete_form(form: &Form, value: &mut Value, depth: usize) {
-    match (form, value) {
-        (Form::Struct(name), value) => complete_struct(name, value, depth + 1),
-        (Form::List(inner), Value::Array(items)) => {
-            for item in items {
-                complete_form(inner, item, depth);
-            }
-        }
-        (Form::Map(inner), Value::Object(entries)) => {
-            for entry in entries.values_mut() {
-                complete_form(inner, entry, depth);
-            }
-        }
-        _ => {}
     }
 }
 

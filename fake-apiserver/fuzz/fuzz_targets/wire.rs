@@ -2,7 +2,7 @@
 #![no_main]
 
 #[path = "../bodies.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each target runs one of the bodies")]
 mod bodies;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::wire(data));

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::prune::child;
+use crate::object::is_empty;
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug)]
@@ -313,17 +314,6 @@ fn empty(shape: &Shape) -> Value {
         }
         Shape::Schema => Value::Object(Map::new()),
         _ => Value::Null,
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(flag) => !flag,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
     }
 }
 

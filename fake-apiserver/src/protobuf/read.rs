@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::messages::{Field, Kept, Kind, Message, get};
+use crate::object::is_empty;
 
 type Read<T> = Result<T, String>;
 
@@ -126,17 +127,6 @@ pub(super) fn message(message: &Message, bytes: &[u8], depth: usize) -> Read<Map
         }
     }
     Ok(fields)
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(flag) => !flag,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-    }
 }
 
 /// The values of one occurrence of a list: more than one where numbers are packed.

@@ -116,6 +116,23 @@ pub(crate) fn after_update(
     manager: &str,
     subresource: &str,
 ) -> Option<Value> {
+    on_behalf(server, target, manager, subresource, |subject, writer| {
+        let (kind, old) = (&target.kind, old.unwrap_or(subject.nothing));
+        if kind.is_events_view() {
+            return apply::update(subject, writer, &seen(kind, old), &seen(kind, new));
+        }
+        apply::update(subject, writer, old, new)
+    })
+}
+
+/// Does a step that knows the kind's fields, and who writes where and when.
+fn on_behalf<T>(
+    server: &Server,
+    target: &Target,
+    manager: &str,
+    subresource: &str,
+    step: impl FnOnce(&Subject, &Writer) -> T,
+) -> T {
     let kind = &target.kind;
     let schema = schema::of_kind(kind);
     let nothing = nothing(kind, &schema);
@@ -128,11 +145,7 @@ pub(crate) fn after_update(
         knows: &|version| knows(kind, version),
     };
     let writer = Writer { manager, subresource, now: &now };
-    let old = old.unwrap_or(&nothing);
-    if kind.is_events_view() {
-        return apply::update(&subject, &writer, &seen(kind, old), &seen(kind, new));
-    }
-    apply::update(&subject, &writer, old, new)
+    step(&subject, &writer)
 }
 
 /// What an applied configuration makes of an object; without `old` it is new.
@@ -145,19 +158,10 @@ pub(crate) fn apply(
     force: bool,
 ) -> Result<Applied, Vec<Conflict>> {
     let kind = &target.kind;
-    let schema = schema::of_kind(kind);
-    let nothing = nothing(kind, &schema);
-    let (api_version, now) = (kind.api_version(), server.timestamp());
-    let subject = Subject {
-        schema: &schema,
-        api_version: &api_version,
-        reset: &reset(kind, &target.subresource),
-        nothing: &nothing,
-        knows: &|version| knows(kind, version),
-    };
-    let writer = Writer { manager, subresource: &target.subresource, now: &now };
     let old = old.map_or_else(|| Value::Object(Map::new()), |old| seen(kind, old));
-    let mut applied = apply::apply(&subject, &writer, &old, configuration, force)?;
+    let mut applied = on_behalf(server, target, manager, &target.subresource, |subject, writer| {
+        apply::apply(subject, writer, &old, configuration, force)
+    })?;
     if kind.is_events_view() {
         applied.object = applied.object.map(|object| events::to_core(&object));
     }
