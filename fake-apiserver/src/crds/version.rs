@@ -24,6 +24,8 @@ pub(crate) struct Version {
     storage: String,
     own: String,
     pub(crate) schema: Arc<Schema>,
+    /// The schema as it was given, for those who publish it.
+    pub(crate) published: Option<Value>,
     /// The tree by which configurations are applied.
     pub(crate) tree: Link,
     /// The schemas of all versions: an object may be stored in any of them.
@@ -106,6 +108,7 @@ impl Version {
             schema: of_version(&schemas, &own).unwrap_or_default(),
             own,
             schemas,
+            published: at(version, &["schema", "openAPIV3Schema"]).cloned(),
             tree: crate::schema::custom(Some(&version["schema"]["openAPIV3Schema"]), false),
             status: at(version, &["subresources", "status"]).is_some(),
             scale,
