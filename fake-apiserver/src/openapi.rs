@@ -57,8 +57,8 @@ pub(crate) fn answer(kinds: &Kinds, request: &Request, segments: &[String]) -> R
         }),
         ["openapi", "v2"] => {
             let document = Document::new(&swagger::document(kinds));
-            Ok(Answer::tagged(JSON, document.bytes.clone(), &request.none_match)
-                .with_header("vary", "Accept"))
+            let answer = Answer::tagged(JSON, document.bytes.clone(), &request.none_match);
+            Ok(answer.with_header("vary", "Accept-Encoding").with_header("vary", "Accept"))
         }
         _ => Ok(Answer::no_page()),
     }

@@ -261,3 +261,32 @@ async fn the_schema_of_a_definition_is_published() {
     let spec = &older["definitions"]["com.example.v1.Gadget"]["properties"]["spec"];
     assert_eq!(*spec, json!({"type": "object", "properties": {"size": {}}}));
 }
+
+#[tokio::test]
+async fn a_long_list_is_compressed_for_those_who_take_it() {
+    let server = server();
+    for name in ["a", "b"] {
+        let data = json!({"text": "word ".repeat(15_000)});
+        let map = json!({"metadata": {"name": name}, "data": data});
+        let (code, ..) = create(&server, "application/json", &map.to_string()).await;
+        assert_eq!(code, 201);
+    }
+    let ask = async |encoding: &str, path: &str| {
+        let request = Request::get(path).header("accept-encoding", encoding).body(Body::empty());
+        server.router().oneshot(request.unwrap()).await.unwrap()
+    };
+    let plain = ask("", MAPS).await.into_body().collect().await.unwrap().to_bytes();
+    let response = ask("gzip", MAPS).await;
+    assert_eq!(response.headers()["content-encoding"], "gzip");
+    assert_eq!(response.headers()["vary"], "Accept-Encoding");
+    let packed = response.into_body().collect().await.unwrap().to_bytes();
+    let mut unpacked = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut unpacked).unwrap();
+    assert!(packed.len() < plain.len() / 10 && unpacked == plain);
+    let short = ask("gzip", &format!("{MAPS}/a")).await;
+    assert!(!short.headers().contains_key("content-encoding"), "one object is short enough");
+    // What comes in is read as it is.
+    let request = Request::post(MAPS).header("content-type", "application/json");
+    let request = request.header("content-encoding", "gzip").body(Body::from(packed));
+    assert_eq!(send(&server, request.unwrap()).await.0, 400);
+}
