@@ -60,6 +60,7 @@ mod hash;
 mod history;
 mod http;
 mod journal;
+mod kept;
 mod kinds;
 mod log;
 mod metrics;
@@ -134,7 +135,7 @@ impl FakeApiServer {
     }
 
     /// A server that keeps everything in a folder, and goes on where the last one there ended: objects, kinds, resource
-    /// versions. What a client was told holds after the process is killed, or the machine loses its power. The first
+    /// versions, and the key with which tokens of service accounts are signed. What a client was told holds after the process is killed, or the machine loses its power. The first
     /// server in a folder makes the four namespaces.
     ///
     /// Watches and answers wait for the disk; [`FakeApiServer::get`], [`FakeApiServer::objects`] and
