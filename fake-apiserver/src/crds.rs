@@ -3,10 +3,12 @@
 //! controllers take a moment; conversion by webhook is not done, and rules are evaluated as far as `rules` says.
 //! Never holds an object: the store does. Answers to `k8s.io/apiextensions-apiserver`.
 
+pub(crate) mod budget;
 mod definition;
 mod embedded;
 mod extensions;
 mod formats;
+mod libraries;
 mod lists;
 mod names;
 mod numbers;
