@@ -9,6 +9,7 @@ mod element;
 mod laws;
 mod managers;
 mod merge;
+mod scale;
 mod set;
 mod walk;
 
@@ -23,6 +24,7 @@ use crate::apply::set::show;
 use crate::schema::Link;
 
 pub(crate) use crate::apply::merge::mistakes;
+pub(crate) use crate::apply::scale::Replicas;
 pub(crate) use crate::apply::set::Set;
 pub(crate) use crate::apply::walk::empty;
 
@@ -162,14 +164,11 @@ fn track(subject: &Subject, writer: &Writer, managers: &mut Managers, old: &Valu
         return;
     }
     let identity = writer.identity(false, subject.api_version);
-    let before = managers.take(&identity);
-    let (fields, time) = before.map(|entry| (entry.fields, entry.time)).unwrap_or_default();
-    // The real server forgets the time where the fields of a scale become those of its object.
-    let time = if writer.subresource == "scale" { time } else { Some(writer.now.to_owned()) };
+    let fields = managers.take(&identity).map(|entry| entry.fields).unwrap_or_default();
     managers.put(Entry {
         identity,
         api_version: subject.api_version.to_owned(),
-        time,
+        time: Some(writer.now.to_owned()),
         fields: fields.union(owned),
     });
 }

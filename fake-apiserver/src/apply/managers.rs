@@ -119,6 +119,11 @@ impl Managers {
         }
     }
 
+    /// Adds an entry beside one of that identity, if there is one: so it is written, and read as the last of them.
+    pub(crate) fn push(&mut self, entry: Entry) {
+        self.0.push(entry);
+    }
+
     pub(crate) fn retain(&mut self, keep: impl FnMut(&Entry) -> bool) {
         self.0.retain(keep);
     }

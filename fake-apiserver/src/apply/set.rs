@@ -18,7 +18,6 @@ pub(crate) struct Set {
 }
 
 impl Set {
-    #[cfg(test)]
     pub(crate) fn of(paths: &[&[&str]]) -> Self {
         let mut set = Self::default();
         for path in paths {

@@ -80,6 +80,7 @@ fn nothing(kind: &Kind, schema: &Link) -> Value {
 /// Fields that the server derives after the writer has got what it wrote: nobody owns them unless they were
 /// given. The fields of a row are given together.
 const DERIVED: &[(&str, &[&[&str]])] = &[
+    ("Namespace", &[&["finalizers"]]),
     ("Pod", &[&["preemptionPolicy"], &["priority"], &["serviceAccountName", "serviceAccount"]]),
     ("PersistentVolumeClaim", &[&["dataSource"], &["dataSourceRef"]]),
 ];
