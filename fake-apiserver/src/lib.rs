@@ -27,7 +27,9 @@
 //! |---|---|
 //! | controllers: garbage collection, scheduling, binding, status | whoever writes; only what becomes of definitions of custom resources is seen to |
 //! | authorization: nothing is forbidden to somebody who is let in | access reviews say so |
-//! | webhooks, aggregation of other API servers, exec, logs, proxies | 404 or 405 |
+//! | webhooks that admit or convert | none is called; custom resources that one is to convert are served in the version in which they are stored, and in others it is said to have failed |
+//! | aggregation of other API servers, exec, logs, proxies | 404 or 405 |
+//! | what a rule of a custom resource costs before there is a value | a rule that costs too much for a value ends there |
 //! | quorum: there is one server | a folder, an fsync before each answer |
 //!
 //! | different on purpose | why |
