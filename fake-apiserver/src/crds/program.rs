@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cel::common::ast::{EntryExpr, Expr, IdedExpr};
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators};
 use cel::common::types::{
     CelBool, CelBytes, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString,
 };
@@ -15,6 +15,7 @@ use cel::{Context, Env};
 use serde_json::Value;
 
 use super::budget::{self, Stop};
+use super::checker::{self, Comes};
 use super::libraries;
 use super::schema::Schema;
 
@@ -91,8 +92,8 @@ pub(super) fn compile(rule: &str) -> Result<Option<Arc<Program>>, String> {
         return Ok(None);
     }
     let program = ENVIRONMENT.compile(rule).map_err(|errors| {
-        let first = errors.to_string();
-        format!("compilation failed: {}", first.lines().next().unwrap_or_default())
+        // The same as upstream's, but for a space.
+        format!("compilation failed: {}", errors.to_string().replace("\n| ", "\n | "))
     })?;
     let mut names = Names::default();
     names.read(program.expression(), &mut Vec::new());
@@ -102,8 +103,66 @@ pub(super) fn compile(rule: &str) -> Result<Option<Arc<Program>>, String> {
         return Err(format!("compilation failed: {}", mistake_at(rule, at as usize, &why)));
     }
     let mut expr = program.expression().clone();
+    heed_nulls(&mut expr);
     let base = budget::weave(&mut expr);
     Ok(Some(Arc::new(Program { expr, base, uses_old: names.uses_old })))
+}
+
+/// What is null can be read, but is not there for `has`.
+fn heed_nulls(expr: &mut IdedExpr) {
+    let id = expr.id;
+    match &mut expr.expr {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) | Expr::Struct(_) => {}
+        Expr::Call(call) => call.target.as_deref_mut().into_iter().chain(&mut call.args).for_each(heed_nulls),
+        Expr::List(list) => list.elements.iter_mut().for_each(heed_nulls),
+        Expr::Map(map) => {
+            for entry in &mut map.entries {
+                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                    heed_nulls(&mut entry.key);
+                    heed_nulls(&mut entry.value);
+                }
+            }
+        }
+        Expr::Comprehension(inner) => {
+            heed_nulls(&mut inner.iter_range);
+            heed_nulls(&mut inner.loop_cond);
+            heed_nulls(&mut inner.loop_step);
+            heed_nulls(&mut inner.result);
+        }
+        Expr::Select(select) => {
+            heed_nulls(&mut select.operand);
+            if !select.test {
+                return;
+            }
+            let call = |name: &str, args: [Expr; 2]| {
+                let args = args.map(|expr| IdedExpr { id, expr }).into();
+                Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args })
+            };
+            let read = Expr::Select(SelectExpr { test: false, ..select.clone() });
+            let given = call(operators::NOT_EQUALS, [read, Expr::Literal(LiteralValue::Null)]);
+            expr.expr = call(operators::LOGICAL_AND, [std::mem::take(&mut expr.expr), given]);
+        }
+    }
+}
+
+/// Whether the types in a rule on values of a schema fit together, and what it comes to; nothing where it can't be read.
+pub(super) fn check_types(
+    rule: &str,
+    schema: &Value,
+    root: bool,
+    optional_old: bool,
+) -> Result<Option<Comes>, String> {
+    let Ok(program) = ENVIRONMENT.compile(rule) else { return Ok(None) };
+    let (comes, mistakes) = checker::check(program.expression(), schema, root, optional_old);
+    let place = |id: u64| program.source_info().offset_for(id).map_or(0, |(start, _)| start as usize);
+    let mut mistakes: Vec<(usize, String)> = mistakes.into_iter().map(|(id, why)| (place(id), why)).collect();
+    mistakes.sort();
+    mistakes.dedup();
+    if mistakes.is_empty() {
+        return Ok(Some(comes));
+    }
+    let shown: Vec<String> = mistakes.iter().map(|(at, why)| mistake_at(rule, *at, why)).collect();
+    Err(format!("compilation failed: {}", shown.join("\n")))
 }
 
 /// A mistake with the line that it is in, and a mark below its place.

@@ -318,6 +318,13 @@ mod tests {
     }
 
     #[test]
+    fn null_is_not_there_but_can_be_read() {
+        let object = json!({"type": "object", "properties": {"b": {"type": "string", "nullable": true}}});
+        let rule = json!({"rule": "!has(self.b) && self.b == null"});
+        check(object, rule, json!({"b": null}), json!(null), &[]);
+    }
+
+    #[test]
     fn what_fails_is_broken() {
         let list = json!({"type": "array", "items": {"type": "integer"}});
         let broken =

@@ -16,11 +16,15 @@ use super::{Result, failed, items, list};
 /// A name that no rule can write.
 const RESULT: &str = "@result";
 const PAIRS: &str = "@pairs";
+const PAIR: &str = "@pair";
 const MAP_OF: &str = "@mapOf";
 const MERGED: &str = "@merged";
 
 pub(super) fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError> {
     env.add_overload(PAIRS, PAIRS, vec![DYN_TYPE], |args| pairs(&args))?;
+    env.add_overload(PAIR, PAIR, vec![DYN_TYPE, DYN_TYPE], |args| {
+        Ok(CowVal::owned(list(args.into_iter().map(CowVal::into_owned).collect())))
+    })?;
     env.add_overload(MAP_OF, MAP_OF, vec![LIST_TYPE], |args| map_of(&args))?;
     env.add_overload(MERGED, MERGED, vec![LIST_TYPE], |args| merged(&args))?;
     for name in ["all", "exists", "existsOne", "exists_one"] {
@@ -191,7 +195,7 @@ fn transformed(
         let whole = helper.next_expr(Expr::Ident(pair.clone()));
         let nought = literal(helper, LiteralValue::Int(0.into()));
         let key = call(helper, operators::INDEX, vec![whole, nought]);
-        made = helper.next_expr(Expr::List(ListExpr::new(vec![key, made])));
+        made = call(helper, PAIR, vec![key, made]);
     }
     let so_far = ident(helper);
     let one = helper.next_expr(Expr::List(ListExpr::new(vec![made])));
