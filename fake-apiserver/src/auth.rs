@@ -70,7 +70,7 @@ pub(crate) struct Authenticator {
 }
 
 impl Authenticator {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &Options, key: jwt::Key) -> Self {
         let users = options
             .tokens
             .iter()
@@ -78,7 +78,7 @@ impl Authenticator {
         Self {
             tokens: users.collect(),
             required: !options.tokens.is_empty() || options.credentials_required,
-            key: jwt::Key::new(options.ids),
+            key,
         }
     }
 
