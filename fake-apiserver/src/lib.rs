@@ -19,7 +19,7 @@
 //! | custom resources by their definitions | `crds` |
 //! | tables, metadata alone, YAML, protocol buffers for some kinds | `present`, `table`, `protobuf` |
 //! | discovery, OpenAPI v2 and v3 | `discovery`, `openapi` |
-//! | tokens, client certificates, TLS, limits of requests, `/metrics`, `/livez`, `/readyz` | `auth`, `serving`, `metrics` |
+//! | tokens, client certificates, acting for others, TLS, limits of requests, `/metrics`, `/livez`, `/readyz` | `auth`, `serving`, `metrics` |
 //! | what etcd would keep, in a folder where one is named | `log` |
 //!
 //! | not there | what there is instead |
@@ -35,11 +35,6 @@
 //! | faults on demand, a journal, objects that are stored unchecked | tests ask for them; see [`Faults`], [`Journal`], [`FakeApiServer::apply_as_is`] |
 //! | a watcher that does not read is cut, and never slows a write | a test's watcher may stand still |
 //! | the history is counted in events of each kind, and not in minutes | a test can say when a version expires |
-
-#![expect(
-    clippy::unnecessary_box_returns,
-    reason = "refusals are boxed where they are made, because results carry them boxed"
-)]
 
 mod admin;
 mod admission;

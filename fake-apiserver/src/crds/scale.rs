@@ -163,7 +163,8 @@ pub(crate) fn scale(
     if let Some(given) = given {
         metadata_mut(&mut next).insert("resourceVersion".into(), given.into());
     }
-    let fields = Fields::By { manager: &options.manager, subresource: "scale" };
+    // Nobody gets the number: a real server writes it past those who count owners.
+    let fields = Fields::Settled(current.value["metadata"].get("managedFields").cloned());
     let main = Target { subresource: String::new(), ..target.clone() };
     let object = update::write(server, &mut store, &main, &current, next, fields, options.dry)?;
     server.announce(&store);

@@ -59,20 +59,25 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
         None => {
             check_uid(target, &value)?;
             metadata_mut(&mut value).remove("resourceVersion");
-            (201, create::insert(server, &mut store, target, value, managers, options.dry)?)
+            let made = create::insert(server, &mut store, target, value, managers, options.dry, &mut warned);
+            (201, made.map_err(|refusal| refusal.warned(warned.clone()))?)
         }
         Some(current) => {
             keep_uid(target, current.uid(), &value)?;
-            (200, update::write(server, &mut store, target, current, value, managers, options.dry)?)
+            let object = update::write(server, &mut store, target, current, value, managers, options.dry)
+                .map_err(|refusal| refusal.warned(warned.clone()))?;
+            if target.subresource.is_empty() {
+                warned.extend(warnings::of(&target.kind, old, &object.value));
+            }
+            (200, object)
         }
     };
     server.announce(&store);
-    let warnings = warned.into_iter().chain(warnings::of(&target.kind, old, &object.value));
-    Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings))
+    Ok(Answer::object(code, &target.kind, &object).with_warnings(warned))
 }
 
 /// The configuration, and what is said twice in it.
-fn read(body: &[u8]) -> Result<(Value, Option<String>)> {
+pub(crate) fn read(body: &[u8]) -> Result<(Value, Option<String>)> {
     let refuse = |why: String| Status::bad_request(format!("error decoding YAML: {why}"));
     let (value, repeated) =
         yaml::read(body).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
@@ -135,7 +140,7 @@ pub(crate) fn keep_uid(target: &Target, stored: &str, value: &Value) -> Result<(
 }
 
 /// 409 with each field that belongs to somebody else.
-fn conflict(conflicts: &[Conflict]) -> Box<Status> {
+pub(crate) fn conflict(conflicts: &[Conflict]) -> Box<Status> {
     let message = match conflicts {
         [one] => format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.path),
         all => {

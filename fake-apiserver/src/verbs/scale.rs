@@ -1,6 +1,8 @@
 //! Decides how the number of replicas is read and written through `/scale`. Never changes anything else.
 //! Answers to the scale storage of `kubernetes/pkg/registry/apps`.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
@@ -10,9 +12,10 @@ use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Result, Status};
-use crate::verbs::fields::Fields;
+use crate::store::Store;
+use crate::verbs::fields::{self, Fields};
 use crate::verbs::options::WriteOptions;
-use crate::verbs::update;
+use crate::verbs::{apply, update};
 
 pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     if let Some(version) = &target.kind.definition {
@@ -25,6 +28,9 @@ pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Resu
     let shown = scale_of(&current.value);
     let wanted = match request.method.as_str() {
         "PUT" => request.json("Scale")?,
+        "PATCH" if request.content_type == apply::APPLY => {
+            return applied(server, request, target, &mut store, &current);
+        }
         "PATCH" => Patch::parse(&request.content_type, &request.body)?.apply(&target.kind, &shown)?,
         _ => return Ok(Answer::json(200, &shown)),
     };
@@ -39,6 +45,43 @@ pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Resu
     let main = Target { subresource: String::new(), ..target.clone() };
     let object = update::write(server, &mut store, &main, &current, value, fields, options.dry)?;
     server.announce(&store);
+    Ok(Answer::json(200, &scale_of(&object.value)))
+}
+
+/// Applies a number of replicas, which is owned as the object's own field is.
+fn applied(
+    server: &Server,
+    request: &Request,
+    target: &Target,
+    store: &mut Store,
+    current: &Arc<Object>,
+) -> Result<Answer> {
+    let options = WriteOptions::read(request, "PatchOptions")?;
+    let (configuration, _) = apply::read(&request.body)?;
+    let kind = &target.kind;
+    let given = (text(&configuration, &["apiVersion"]), text(&configuration, &["kind"]));
+    if given != ("autoscaling/v1", "Scale") {
+        return Err(Status::bad_request(format!("invalid object type: {}, Kind={}", given.0, given.1)));
+    }
+    let mut wanted = json!({"apiVersion": kind.api_version(), "kind": &*kind.kind});
+    wanted["metadata"] = json!({"name": target.name, "namespace": target.namespace});
+    if let Some(replicas) = at(&configuration, &["spec", "replicas"]) {
+        wanted["spec"] = json!({"replicas": replicas});
+    }
+    let force = options.force || !server.options.managed_fields;
+    let applied = fields::apply(server, target, Some(&current.value), &wanted, &options.manager, force);
+    let applied = applied.map_err(|mut conflicts| {
+        for conflict in &mut conflicts {
+            let using = format!(" using {}", kind.api_version());
+            conflict.manager = conflict.manager.replace(&using, " using autoscaling/v1");
+        }
+        apply::conflict(&conflicts)
+    })?;
+    let value = applied.object.unwrap_or_else(|| Value::clone(&current.value));
+    let main = Target { subresource: String::new(), ..target.clone() };
+    let managers = Fields::Settled(applied.managers);
+    let object = update::write(server, store, &main, current, value, managers, options.dry)?;
+    server.announce(store);
     Ok(Answer::json(200, &scale_of(&object.value)))
 }
 
