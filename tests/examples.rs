@@ -65,7 +65,7 @@ fn run(block: &[&str]) -> String {
             continue;
         }
         let arguments = command.strip_prefix("pvbind ");
-        let arguments = arguments.or_else(|| command.strip_prefix("cargo run --release -- ")).unwrap();
+        let arguments = arguments.or_else(|| command.strip_prefix("cargo run -- ")).unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_pvbind"))
             .args(arguments.split_whitespace())
             .current_dir(env!("CARGO_MANIFEST_DIR"))

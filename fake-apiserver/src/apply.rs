@@ -9,8 +9,11 @@ mod element;
 mod laws;
 mod managers;
 mod merge;
+mod scale;
 mod set;
 mod walk;
+
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -21,26 +24,34 @@ use crate::apply::set::show;
 use crate::schema::Link;
 
 pub(crate) use crate::apply::merge::mistakes;
+pub(crate) use crate::apply::scale::Replicas;
 pub(crate) use crate::apply::set::Set;
 pub(crate) use crate::apply::walk::empty;
 
 /// The annotation in which `kubectl apply` keeps what it applied.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Metadata that the server keeps, and nobody owns.
-const NOBODYS: &[&[&str]] = &[
-    &["apiVersion"],
-    &["kind"],
-    &["metadata"],
-    &["metadata", "name"],
-    &["metadata", "namespace"],
-    &["metadata", "creationTimestamp"],
-    &["metadata", "selfLink"],
-    &["metadata", "uid"],
-    &["metadata", "clusterName"],
-    &["metadata", "generation"],
-    &["metadata", "managedFields"],
-    &["metadata", "resourceVersion"],
+/// What the server keeps, and nobody owns.
+static NOBODYS: LazyLock<Set> = LazyLock::new(|| {
+    let mut set = Set::default();
+    for name in ["apiVersion", "kind", "metadata"] {
+        set.insert_fields(&[name]);
+    }
+    for name in NOBODYS_METADATA {
+        set.insert_fields(&["metadata", name]);
+    }
+    set
+});
+const NOBODYS_METADATA: &[&str] = &[
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
 ];
 
 /// What is known of the kind that is written.
@@ -50,7 +61,7 @@ pub(crate) struct Subject<'a> {
     /// Fields that this endpoint does not write.
     pub(crate) reset: &'a Reset,
     /// What an object of the kind is before anything is set.
-    pub(crate) nothing: &'a Value,
+    pub(crate) nothing: &'a dyn Fn() -> Value,
     /// Whether managers of another version name the same fields.
     pub(crate) knows: &'a dyn Fn(&str) -> bool,
 }
@@ -147,41 +158,33 @@ fn track(subject: &Subject, writer: &Writer, managers: &mut Managers, old: &Valu
     managers.retain(|entry| (subject.knows)(&entry.api_version));
     let changes = compare(subject.schema, old, new).filtered(|set| subject.reset.filter(set));
     release(managers, None, &changes);
-    let owned = changes.modified.union(&changes.added).difference(&nobodys());
+    let mut owned = changes.modified.union(changes.added);
+    owned.subtract(&NOBODYS);
     if owned.is_empty() {
         return;
     }
     let identity = writer.identity(false, subject.api_version);
-    let before = managers.get(&identity).cloned();
-    let (fields, time) = before.map(|entry| (entry.fields, entry.time)).unwrap_or_default();
-    // The real server forgets the time where the fields of a scale become those of its object.
-    let time = if writer.subresource == "scale" { time } else { Some(writer.now.to_owned()) };
+    let fields = managers.take(&identity).map(|entry| entry.fields).unwrap_or_default();
     managers.put(Entry {
         identity,
         api_version: subject.api_version.to_owned(),
-        time,
-        fields: owned.union(&fields),
+        time: Some(writer.now.to_owned()),
+        fields: fields.union(owned),
     });
 }
 
 /// Takes what was changed from all managers but one.
 fn release(managers: &mut Managers, but: Option<&Identity>, changes: &Comparison) {
-    let gone = changes.modified.clone().union(&changes.added).union(&changes.removed);
-    if gone.is_empty() {
+    let gone = [&changes.modified, &changes.added, &changes.removed];
+    if gone.iter().all(|gone| gone.is_empty()) {
         return;
     }
     for entry in managers.iter_mut().filter(|entry| Some(&entry.identity) != but) {
-        entry.fields = entry.fields.difference(&gone);
+        for gone in gone {
+            entry.fields.subtract(gone);
+        }
     }
     managers.retain(|entry| !entry.fields.is_empty());
-}
-
-fn nobodys() -> Set {
-    let mut set = Set::default();
-    for path in NOBODYS {
-        set.insert_fields(path);
-    }
-    set
 }
 
 /// Applies a configuration.
@@ -222,7 +225,7 @@ fn apply_once(
     let mut managers = Managers::decode(&old["metadata"]["managedFields"]).unwrap_or_default();
     if managers.is_empty() {
         let before = Writer { manager: "before-first-apply", ..*writer };
-        track(subject, &before, &mut managers, subject.nothing, old);
+        track(subject, &before, &mut managers, &(subject.nothing)(), old);
     }
     managers.retain(|entry| (subject.knows)(&entry.api_version));
     let identity = writer.identity(true, subject.api_version);
@@ -253,7 +256,7 @@ fn apply_once(
     }
     if let Some(entry) = managers.get_mut(&identity) {
         entry.time = time;
-        entry.fields = entry.fields.difference(&nobodys());
+        entry.fields.subtract(&NOBODYS);
     }
     managers.retain(|entry| !entry.fields.is_empty());
     Ok(Applied { object: differs.then_some(new), managers: managers.encode() })
@@ -261,7 +264,7 @@ fn apply_once(
 
 /// What of the changes belongs to others.
 fn conflicts(managers: &Managers, but: &Identity, changes: &Comparison) -> Vec<Conflict> {
-    let wanted = changes.modified.clone().union(&changes.added);
+    let wanted = changes.modified.clone().union(changes.added.clone());
     let mut others: Vec<&Entry> = managers.iter().filter(|entry| entry.identity != *but).collect();
     others.sort_by(|a, b| a.identity.cmp(&b.identity));
     let mut found = Vec::new();
@@ -282,8 +285,8 @@ fn prune(subject: &Subject, merged: Value, managers: &Managers, last: Option<&En
     let pruned = remove(schema, &merged, &last);
     let everything = named(&set_of(subject.schema, &merged));
     // What others own comes back, be it inside of what was taken out.
-    let managed = managers.iter().fold(Set::default(), |all, entry| all.union(&entry.fields));
-    let kept = named(&set_of(subject.schema, &pruned)).union(&named(&managed));
+    let managed = managers.iter().fold(Set::default(), |all, entry| all.union(entry.fields.clone()));
+    let kept = named(&set_of(subject.schema, &pruned)).union(named(&managed));
     let pruned = remove(schema, &merged, &everything.difference(&kept));
     // And so does what nobody owns: only what was applied last time may go.
     let left = named(&set_of(subject.schema, &pruned));

@@ -28,7 +28,7 @@ mod version;
 use std::sync::Arc;
 
 pub(crate) use definition::is_definition;
-pub(crate) use scale::scale;
+pub(crate) use scale::{UNSET, empty_scale, scale_of, set_replicas, unset_scale};
 pub(crate) use serve::{forbids_create, on_delete, removed, serve, written};
 pub(crate) use strict::{check_patched, check_type, field_warnings, judges};
 

@@ -4,10 +4,12 @@
 //! `k8s.io/apimachinery/pkg/runtime/serializer/json`.
 
 mod scalars;
+mod settled;
 pub(crate) mod yaml;
 
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -40,6 +42,11 @@ pub(crate) fn value(link: &Link, value: &Value) -> Result<Decoded, serde_json::E
     decode(link, value)
 }
 
+/// Whether decoding a value would give it back without a word, as it does most of the time after a patch.
+pub(crate) fn is_settled(link: &Link, value: &Value) -> bool {
+    settled::is_settled(link, value)
+}
+
 fn decode<'de, D: Deserializer<'de>>(link: &Link, deserializer: D) -> Result<Decoded, D::Error> {
     let mut context = Context::default();
     let value = Seed { link, context: &mut context }.deserialize(deserializer)?;
@@ -48,16 +55,17 @@ fn decode<'de, D: Deserializer<'de>>(link: &Link, deserializer: D) -> Result<Dec
 
 /// Where the decoder is, and what it has found.
 #[derive(Debug, Default)]
-struct Context {
+struct Context<'a> {
     path: String,
-    /// The names of the structs and fields on the way.
-    structs: Vec<String>,
-    fields: Vec<String>,
+    /// The names of the structs on the way.
+    structs: Vec<&'a str>,
+    /// Where in the path the names of fields stand.
+    fields: Vec<Range<usize>>,
     strict: Vec<String>,
     mistake: Option<String>,
 }
 
-impl Context {
+impl Context<'_> {
     /// Names a field, once.
     fn name(&mut self, what: &str, field: &str) {
         let dot = if self.path.is_empty() { "" } else { "." };
@@ -78,7 +86,11 @@ impl Context {
     fn unexpected(&mut self, got: &str, link: &Link) {
         self.mistake(|context| {
             let place = match context.structs.last().filter(|_| !context.fields.is_empty()) {
-                Some(name) => format!("struct field {name}.{}", context.fields.join(".")),
+                Some(name) => {
+                    let fields: Vec<&str> =
+                        context.fields.iter().filter_map(|at| context.path.get(at.clone())).collect();
+                    format!("struct field {name}.{}", fields.join("."))
+                }
                 None => "value".to_owned(),
             };
             format!("json: cannot unmarshal {got} into Go {place} of type {}", scalars::type_name(link))
@@ -86,15 +98,18 @@ impl Context {
     }
 
     /// Goes one step down for as long as something is read.
-    fn within<T>(&mut self, step: &str, field: Option<&str>, read: impl FnOnce(&mut Self) -> T) -> T {
+    fn within<T>(&mut self, step: &str, is_field: bool, read: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         if length > 0 && !step.starts_with('[') {
             self.path.push('.');
         }
+        let start = self.path.len();
         self.path.push_str(step);
-        self.fields.extend(field.map(str::to_owned));
+        if is_field {
+            self.fields.push(start..self.path.len());
+        }
         let result = read(self);
-        if field.is_some() {
+        if is_field {
             self.fields.pop();
         }
         self.path.truncate(length);
@@ -103,12 +118,12 @@ impl Context {
 }
 
 /// One value, to be read by its schema. What is not set becomes nothing.
-struct Seed<'a> {
+struct Seed<'a, 'c> {
     link: &'a Link,
-    context: &'a mut Context,
+    context: &'c mut Context<'a>,
 }
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
+impl<'de> DeserializeSeed<'de> for Seed<'_, '_> {
     type Value = Option<Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -116,7 +131,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_> {
+impl<'de> Visitor<'de> for Seed<'_, '_> {
     type Value = Option<Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -158,7 +173,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         loop {
             let step = format!("[{}]", read.len());
             let item = context
-                .within(&step, None, |context| items.next_element_seed(Seed { link: &list.items, context }));
+                .within(&step, false, |context| items.next_element_seed(Seed { link: &list.items, context }));
             let Some(item) = item? else { break };
             read.push(item.unwrap_or_else(|| scalars::zero(&list.items)));
         }
@@ -175,7 +190,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         };
         let names = !node.name.is_empty();
         if names {
-            context.structs.push(node.name.clone());
+            context.structs.push(&node.name);
         }
         let read = read_fields(map, context, &mut fields);
         if names {
@@ -185,13 +200,13 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
-fn read_fields<'de, A: MapAccess<'de>>(
-    map: &MapShape,
-    context: &mut Context,
+fn read_fields<'de, 'a, A: MapAccess<'de>>(
+    map: &'a MapShape,
+    context: &mut Context<'a>,
     fields: &mut A,
 ) -> Result<Map<String, Value>, A::Error> {
     let mut read = Map::new();
-    let mut seen: HashSet<String> = HashSet::new();
+    let mut unset: HashSet<String> = HashSet::new();
     while let Some(name) = fields.next_key::<String>()? {
         let declared = map.fields.get(&name);
         let Some(link) = declared.map(|field| &field.link).or(map.rest.as_ref()) else {
@@ -199,21 +214,23 @@ fn read_fields<'de, A: MapAccess<'de>>(
             fields.next_value::<IgnoredAny>()?;
             continue;
         };
-        if !seen.insert(name.clone()) {
+        if read.contains_key(&name) || unset.contains(&name) {
             context.name("duplicate", &name);
         }
-        let field = declared.map(|_| name.as_str());
-        let value = context.within(&name, field, |context| fields.next_value_seed(Seed { link, context }))?;
+        let value = context
+            .within(&name, declared.is_some(), |context| fields.next_value_seed(Seed { link, context }))?;
         let value = match (value, declared) {
             (None, None) => Some(scalars::zero(link)),
             // Some times are shown even when they are not set.
             (None, Some(_)) if scalars::is_time(link) => Some(Value::Null),
             (value, _) => value,
         };
-        match value {
-            Some(value) => read.insert(name, value),
-            None => read.remove(&name),
-        };
+        if let Some(value) = value {
+            read.insert(name, value);
+        } else {
+            read.remove(&name);
+            unset.insert(name);
+        }
     }
     Ok(read)
 }

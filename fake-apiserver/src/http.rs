@@ -15,6 +15,7 @@ use http_body_util::{BodyExt, Limited};
 
 use crate::answer::{Answer, Content};
 use crate::auth::{self, User};
+use crate::compress::compressed;
 use crate::present;
 use crate::request::Request;
 use crate::server::Server;
@@ -52,7 +53,8 @@ pub(crate) async fn respond(server: Arc<Server>, request: axum::extract::Request
         return response(present::refusal(&request, &status));
     };
     request.body = body.to_bytes();
-    server.answer(&request).await.map_or_else(|_lost| lost(), response)
+    let Ok(answer) = server.answer(&request).await else { return lost() };
+    response(compressed(&request.path, text(header::ACCEPT_ENCODING), answer).await)
 }
 
 fn header_text(headers: &HeaderMap, name: HeaderName) -> &str {
@@ -93,7 +95,7 @@ pub(crate) fn response(answer: Answer) -> Response<Body> {
     }
     for (name, value) in answer.headers {
         if let Ok(value) = HeaderValue::from_str(&value) {
-            response.headers_mut().insert(HeaderName::from_static(name), value);
+            response.headers_mut().append(HeaderName::from_static(name), value);
         }
     }
     for warning in answer.warnings {

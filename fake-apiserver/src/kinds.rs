@@ -4,6 +4,7 @@
 mod index;
 
 use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
@@ -168,6 +169,27 @@ const ROWS: &[Row] = &[
     (RBAC, "Role", "roles", NAMESPACED, &[], &[], &[], &[Upserts]),
     (RBAC, "RoleBinding", "rolebindings", NAMESPACED, &[], &[], &[], &[Upserts]),
 ];
+
+/// The kind of every `/scale`, which has no objects of its own.
+pub(crate) fn scale() -> Arc<Kind> {
+    static SCALE: LazyLock<Arc<Kind>> = LazyLock::new(|| {
+        Arc::new(Kind {
+            group: "autoscaling".into(),
+            version: "v1".into(),
+            kind: "Scale".into(),
+            plural: "scales".into(),
+            namespaced: true,
+            short_names: &[],
+            subresources: &[],
+            fields: &[],
+            traits: &[],
+            columns: Vec::new(),
+            custom: false,
+            definition: None,
+        })
+    });
+    SCALE.clone()
+}
 
 impl Kind {
     pub(crate) fn api_version(&self) -> String {

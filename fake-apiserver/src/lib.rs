@@ -18,7 +18,8 @@
 //! | defaults, validation, unknown fields and warnings of the served kinds, from the real server's schemas | `schema`, `defaults`, `validate`, `decode` |
 //! | custom resources by their definitions | `crds` |
 //! | tables, metadata alone, YAML, protocol buffers for some kinds | `present`, `table`, `protobuf` |
-//! | discovery, OpenAPI v2 and v3 | `discovery`, `openapi` |
+//! | discovery, OpenAPI v2 and v3, custom resources included | `discovery`, `openapi` |
+//! | large answers in gzip, to those who take it | `compress` |
 //! | tokens, client certificates, acting for others, TLS, limits of requests, `/metrics`, `/livez`, `/readyz` | `auth`, `serving`, `metrics` |
 //! | what etcd would keep, in a folder where one is named | `log` |
 //!
@@ -42,6 +43,7 @@ mod answer;
 mod apply;
 mod auth;
 mod calls;
+mod compress;
 mod continuation;
 mod crds;
 mod decode;

@@ -5,7 +5,7 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use serde_json::{Map, Value};
 
 /// Where an object stands in its table: `namespace/name`, or `name` outside namespaces. One string, so that
@@ -58,10 +58,10 @@ pub(crate) struct Object {
 
 impl Object {
     pub(crate) fn new(value: Value, revision: u64) -> Self {
-        let mut bytes = BytesMut::with_capacity(512).writer();
+        let mut bytes = Vec::with_capacity(1024);
         let head = write(&mut bytes, &value);
         // A copy has no room to grow, which nobody needs any more.
-        let bytes = Bytes::copy_from_slice(bytes.get_ref());
+        let bytes = Bytes::copy_from_slice(&bytes);
         Self { value: Parsed { bytes, value: OnceLock::from(Arc::new(value)) }, revision, head }
     }
 
@@ -123,12 +123,12 @@ fn has_fraction(value: &Value) -> bool {
 }
 
 /// Writes kind and apiVersion first, so that they can be left out by skipping; returns how far to skip.
-fn write(out: &mut bytes::buf::Writer<BytesMut>, value: &Value) -> usize {
+fn write(out: &mut Vec<u8>, value: &Value) -> usize {
     let Value::Object(fields) = value else {
         put(out, value);
         return 0;
     };
-    out.get_mut().put_u8(b'{');
+    out.push(b'{');
     let mut first = true;
     for name in ["kind", "apiVersion"] {
         if let Some(one) = fields.get(name) {
@@ -136,42 +136,42 @@ fn write(out: &mut bytes::buf::Writer<BytesMut>, value: &Value) -> usize {
         }
     }
     if !first {
-        out.get_mut().put_u8(b',');
+        out.push(b',');
     }
-    let head = out.get_ref().len();
+    let head = out.len();
     first = true;
     for (name, one) in fields.iter().filter(|(name, _)| *name != "kind" && *name != "apiVersion") {
         write_field(out, name, one, &mut first);
     }
     if first && head > 1 {
         // Nothing but the type: take the comma back.
-        let length = out.get_ref().len() - 1;
-        out.get_mut().truncate(length);
-        out.get_mut().put_u8(b'}');
+        let length = out.len() - 1;
+        out.truncate(length);
+        out.push(b'}');
         return length;
     }
-    out.get_mut().put_u8(b'}');
+    out.push(b'}');
     head
 }
 
-fn write_field(out: &mut bytes::buf::Writer<BytesMut>, name: &str, value: &Value, first: &mut bool) {
+fn write_field(out: &mut Vec<u8>, name: &str, value: &Value, first: &mut bool) {
     if !std::mem::take(first) {
-        out.get_mut().put_u8(b',');
+        out.push(b',');
     }
-    out.get_mut().put_u8(b'"');
+    out.push(b'"');
     if name.bytes().all(|letter| letter.is_ascii_alphanumeric()) {
-        out.get_mut().put_slice(name.as_bytes());
-        out.get_mut().put_slice(b"\":");
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
     } else {
-        let length = out.get_ref().len() - 1;
-        out.get_mut().truncate(length);
+        let length = out.len() - 1;
+        out.truncate(length);
         put(out, &Value::from(name));
-        out.get_mut().put_u8(b':');
+        out.push(b':');
     }
     put(out, value);
 }
 
-fn put(out: &mut bytes::buf::Writer<BytesMut>, value: &Value) {
+fn put(out: &mut Vec<u8>, value: &Value) {
     // Writing JSON to memory can't fail: the keys are strings and the buffer grows.
     serde_json::to_writer(out, value).unwrap_or_default();
 }

@@ -4,6 +4,7 @@
 //! `k8s.io/kube-openapi/pkg/handler3` and `.../handler`.
 
 mod paths;
+mod published;
 mod swagger;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,6 +20,7 @@ use crate::negotiate::{self, Form};
 use crate::request::Request;
 use crate::schema;
 use crate::status::{Result, Status};
+use published::Edition;
 
 /// A document and its hash.
 struct Document {
@@ -55,8 +57,8 @@ pub(crate) fn answer(kinds: &Kinds, request: &Request, segments: &[String]) -> R
         }),
         ["openapi", "v2"] => {
             let document = Document::new(&swagger::document(kinds));
-            Ok(Answer::tagged(JSON, document.bytes.clone(), &request.none_match)
-                .with_header("vary", "Accept"))
+            let answer = Answer::tagged(JSON, document.bytes.clone(), &request.none_match);
+            Ok(answer.with_header("vary", "Accept-Encoding").with_header("vary", "Accept"))
         }
         _ => Ok(Answer::no_page()),
     }
@@ -119,7 +121,12 @@ fn document(kinds: &Kinds, name: &str) -> Option<Arc<Document>> {
     if of.is_empty() {
         return None;
     }
-    let make = || Document::new(&envelope(&paths::of(&of), &components(&of, group, version)));
+    let make = || {
+        let (paths, schemas) = (paths::of(&of), components(&of, group, version, Edition::Three));
+        let defined = of.iter().all(|kind| kind.definition.is_some());
+        let document = if defined { envelope_of_definitions } else { envelope };
+        Document::new(&document(&paths, &schemas))
+    };
     if of.iter().any(|kind| kind.custom) {
         return Some(make());
     }
@@ -142,41 +149,53 @@ fn envelope(paths: &Map<String, Value>, schemas: &Map<String, Value>) -> Value {
     })
 }
 
-/// The schemas of a document; a custom kind whose schema is not known here has any fields.
-fn components(kinds: &[&Kind], group: &str, version: &str) -> Map<String, Value> {
-    let mut schemas = schema::components(group, version);
+/// What is around the documents of groups that come from definitions.
+fn envelope_of_definitions(paths: &Map<String, Value>, schemas: &Map<String, Value>) -> Value {
+    json!({
+        "openapi": "3.0.0", "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}, "paths": paths,
+        "components": {"schemas": schemas},
+    })
+}
+
+/// The schemas of a document.
+fn components(kinds: &[&Kind], group: &str, version: &str, edition: Edition) -> Map<String, Value> {
+    let mut schemas = Map::new();
+    if kinds.iter().any(|kind| kind.definition.is_none()) {
+        schemas = schema::components(group, version);
+    }
     for kind in kinds.iter().filter(|kind| kind.custom) {
-        let about = |name: &str| json!([{"group": group, "version": version, "kind": name}]);
-        let metadata = |name: &str| json!({"$ref": format!("#/components/schemas/{META}{name}")});
-        let one = component_name(kind, "");
-        let list = json!({
-            "type": "object", "required": ["items"],
-            "properties": {
-                "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": metadata("ListMeta"),
-                "items": {"type": "array", "items": {"$ref": format!("#/components/schemas/{one}")}},
-            },
-            "x-kubernetes-group-version-kind": about(&format!("{}List", kind.kind)),
-        });
-        let object = json!({
-            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-            "properties": {
-                "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": metadata("ObjectMeta"),
-            },
-            "x-kubernetes-group-version-kind": about(&kind.kind),
-        });
-        schemas.insert(one, object);
-        schemas.insert(component_name(kind, "List"), list);
-        for name in ["ListMeta", "ObjectMeta", "ManagedFieldsEntry", "OwnerReference", "FieldsV1", "Time"] {
-            let name = format!("{META}{name}");
-            if let Some(component) = schema::component(&name) {
-                schemas.insert(name, component.value().clone());
-            }
+        let (one, all) = (component_name(kind, ""), list_name(kind));
+        let list = published::list(kind, &one, edition);
+        let mut used = vec![OBJECT_META, LIST_META, DELETE_OPTIONS, PATCH, STATUS];
+        used.extend(kind.has_subresource("scale").then_some(SCALE));
+        for (name, component) in schema::with_references(&used) {
+            schemas.entry(name).or_insert(component);
         }
+        schemas.insert(one, published::object(kind, edition));
+        schemas.insert(all, list);
     }
     schemas
 }
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+
+/// The name of the schema of a kind's lists.
+fn list_name(kind: &Kind) -> String {
+    if kind.definition.is_none() {
+        return component_name(kind, "List");
+    }
+    format!("{}.{}.{}", reversed(&kind.group), kind.version, kind.list_kind())
+}
+
+fn reversed(group: &str) -> String {
+    group.rsplit('.').collect::<Vec<&str>>().join(".")
+}
 
 /// The name of the schema of a kind, or of its list.
 fn component_name(kind: &Kind, ending: &str) -> String {
@@ -184,6 +203,5 @@ fn component_name(kind: &Kind, ending: &str) -> String {
     if let Some(known) = schema::name_of(&kind.api_version(), &name) {
         return known.to_owned();
     }
-    let reversed: Vec<&str> = kind.group.rsplit('.').collect();
-    format!("{}.{}.{name}", reversed.join("."), kind.version)
+    format!("{}.{}.{name}", reversed(&kind.group), kind.version)
 }

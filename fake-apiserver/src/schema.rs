@@ -106,6 +106,17 @@ pub(crate) fn components(group: &str, version: &str) -> Map<String, Value> {
     let common = common.iter().filter_map(|name| COMPONENTS.get_key_value(format!("{META}{name}").as_str()));
     wanted.extend(common.map(|(name, _)| *name));
     wanted.extend(subresources(group));
+    let kept = closure(wanted).into_iter();
+    kept.map(|component| (component.name.to_owned(), narrowed(component.value(), group))).collect()
+}
+
+/// These components and all that they refer to, by name.
+pub(crate) fn with_references(names: &[&'static str]) -> Map<String, Value> {
+    let kept = closure(names.to_vec()).into_iter();
+    kept.map(|component| (component.name.to_owned(), component.value().clone())).collect()
+}
+
+fn closure(mut wanted: Vec<&str>) -> Vec<&'static Component> {
     let mut kept = BTreeSet::new();
     while let Some(name) = wanted.pop() {
         if let Some(component) = component(name)
@@ -114,8 +125,7 @@ pub(crate) fn components(group: &str, version: &str) -> Map<String, Value> {
             references(component.value(), &mut wanted);
         }
     }
-    let kept = kept.into_iter().filter_map(component);
-    kept.map(|component| (component.name.to_owned(), narrowed(component.value(), group))).collect()
+    kept.into_iter().filter_map(component).collect()
 }
 
 /// Kinds of other groups that the subresources of a group take and give.

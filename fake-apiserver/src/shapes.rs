@@ -3,7 +3,7 @@
 //! `k8s.io/api`, from which `shapes/types.txt` is made by the program in `shapes/recipe`.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
@@ -25,7 +25,8 @@ enum Form {
     /// Times and bytes, which are null or nothing when they are empty.
     Plain,
     Other,
-    Struct(&'static str),
+    /// Which type it is.
+    Struct(usize),
     List(Box<Form>),
     Map(Box<Form>),
 }
@@ -50,20 +51,43 @@ struct Field {
     form: Form,
 }
 
-type Types = HashMap<&'static str, Vec<Field>>;
-
-fn types() -> &'static Types {
-    static PARSED: OnceLock<Types> = OnceLock::new();
-    PARSED.get_or_init(|| TYPES.lines().filter_map(parse).collect())
+/// A type's fields, by name.
+#[derive(Debug, Default)]
+struct Struct {
+    fields: Vec<Field>,
+    /// Which of them are written even when they are not there.
+    always: Vec<usize>,
 }
 
-fn parse(line: &'static str) -> Option<(&'static str, Vec<Field>)> {
-    let mut words = line.split(' ');
-    let name = words.next()?;
-    Some((name, words.filter_map(field).collect()))
+impl Struct {
+    fn field(&self, name: &str) -> Option<&Field> {
+        let place = self.fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
+        self.fields.get(place)
+    }
 }
 
-fn field(word: &'static str) -> Option<Field> {
+/// All types, and where each stands.
+struct Types {
+    named: HashMap<&'static str, usize>,
+    structs: Vec<Struct>,
+}
+
+static ALL: LazyLock<Types> = LazyLock::new(|| {
+    let lines = || TYPES.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
+    let named = lines().enumerate().map(|(place, (name, _))| (name, place)).collect();
+    let structs = lines().map(|(_, fields)| parse(fields, &named)).collect();
+    Types { named, structs }
+});
+
+fn parse(fields: &'static str, named: &HashMap<&'static str, usize>) -> Struct {
+    let mut fields: Vec<Field> = fields.split(' ').filter_map(|word| field(word, named)).collect();
+    fields.sort_by_key(|field| field.name);
+    let is_always = |field: &Field| matches!(field.when, When::Always | When::Nullable);
+    let always = fields.iter().enumerate().filter(|(_, field)| is_always(field)).map(|(place, _)| place);
+    Struct { always: always.collect(), fields }
+}
+
+fn field(word: &'static str, named: &HashMap<&'static str, usize>) -> Option<Field> {
     let mark = word.find(['!', '-', '*', '0'])?;
     let when = match word.as_bytes()[mark] {
         b'-' => When::Filled,
@@ -71,10 +95,10 @@ fn field(word: &'static str) -> Option<Field> {
         b'0' => When::Nullable,
         _ => When::Always,
     };
-    Some(Field { name: &word[..mark], when, form: form(&word[mark + 1..]) })
+    Some(Field { name: &word[..mark], when, form: form(&word[mark + 1..], named) })
 }
 
-fn form(code: &'static str) -> Form {
+fn form(code: &'static str, named: &HashMap<&'static str, usize>) -> Form {
     let inner = || code.get(1..code.len() - 1).unwrap_or_default();
     match code.as_bytes().first() {
         Some(b's') => Form::Text,
@@ -83,60 +107,57 @@ fn form(code: &'static str) -> Form {
         Some(b'q') => Form::Amount,
         Some(b'p') => Form::Port,
         Some(b't' | b'y') => Form::Plain,
-        Some(b'{') => Form::Struct(inner()),
-        Some(b'[') => Form::List(Box::new(form(inner()))),
-        Some(b'<') => Form::Map(Box::new(form(inner()))),
+        Some(b'{') => named.get(inner()).map_or(Form::Other, |place| Form::Struct(*place)),
+        Some(b'[') => Form::List(Box::new(form(inner(), named))),
+        Some(b'<') => Form::Map(Box::new(form(inner(), named))),
         _ => Form::Other,
     }
 }
 
 /// The type of a kind, where it is known.
-fn type_of(kind: &Kind) -> Option<&'static str> {
+fn type_of(kind: &Kind) -> Option<usize> {
     if kind.custom {
         return None;
     }
     // The first part of a group names the package; stored events have the older form, whichever way they came.
     let package = kind.group.split('.').next().unwrap_or_default();
-    let name = match package {
-        "" | "events" => kind.kind.to_string(),
-        package => format!("{package}.{}", kind.kind),
+    let place = match package {
+        "" | "events" => ALL.named.get(&*kind.kind),
+        package => ALL.named.get(format!("{package}.{}", kind.kind).as_str()),
     };
-    types().get_key_value(name.as_str()).map(|(name, _)| *name)
+    place.copied()
 }
 
 /// Removes what a typed object does not tell from nothing: nulls, and empty values that are left out.
 pub(crate) fn reduce(kind: &Kind, value: &mut Value) {
-    if let Some(name) = type_of(kind) {
-        reduce_struct(name, value, 0);
+    if let Some(place) = type_of(kind) {
+        reduce_struct(place, value, 0);
     }
 }
 
-fn reduce_struct(name: &str, value: &mut Value, depth: usize) {
-    let (Some(fields), Some(map)) = (types().get(name), value.as_object_mut()) else { return };
+fn reduce_struct(place: usize, value: &mut Value, depth: usize) {
+    let (Some(known), Some(map)) = (ALL.structs.get(place), value.as_object_mut()) else { return };
     if depth == DEEPEST {
         return;
     }
-    for field in fields {
-        let Some(present) = map.get_mut(field.name) else { continue };
+    map.retain(|name, present| {
+        let Some(field) = known.field(name) else { return true };
         each_struct(&field.form, present, depth, reduce_struct);
-        let drops = match field.when {
+        !match field.when {
             When::Filled => is_empty(&field.form, present),
             When::There | When::Nullable => present.is_null(),
             When::Always => {
                 present.is_null()
                     || matches!(field.form, Form::List(_) | Form::Map(_)) && is_empty(&field.form, present)
             }
-        };
-        if drops {
-            map.remove(field.name);
         }
-    }
+    });
 }
 
 /// Does a step to each struct that a value of this form holds.
-fn each_struct(form: &Form, value: &mut Value, depth: usize, step: fn(&str, &mut Value, usize)) {
+fn each_struct(form: &Form, value: &mut Value, depth: usize, step: fn(usize, &mut Value, usize)) {
     match (form, value) {
-        (Form::Struct(name), value) => step(name, value, depth + 1),
+        (Form::Struct(place), value) => step(*place, value, depth + 1),
         (Form::List(inner), Value::Array(items)) => {
             for item in items {
                 each_struct(inner, item, depth, step);
@@ -165,23 +186,24 @@ fn is_empty(form: &Form, value: &Value) -> bool {
 
 /// Adds the fields that are written even when they are empty.
 pub(crate) fn complete(kind: &Kind, value: &mut Value) {
-    if let Some(name) = type_of(kind) {
-        complete_struct(name, value, 0);
+    if let Some(place) = type_of(kind) {
+        complete_struct(place, value, 0);
     }
 }
 
-fn complete_struct(name: &str, value: &mut Value, depth: usize) {
-    let (Some(fields), Some(map)) = (types().get(name), value.as_object_mut()) else { return };
+fn complete_struct(place: usize, value: &mut Value, depth: usize) {
+    let (Some(known), Some(map)) = (ALL.structs.get(place), value.as_object_mut()) else { return };
     if depth == DEEPEST {
         return;
     }
-    for field in fields {
-        let always = matches!(field.when, When::Always | When::Nullable);
-        if always && !map.contains_key(field.name) {
+    for field in known.always.iter().filter_map(|place| known.fields.get(*place)) {
+        if !map.contains_key(field.name) {
             let empty = if field.when == When::Nullable { Value::Null } else { empty(&field.form) };
             map.insert(field.name.to_owned(), empty);
         }
-        if let Some(present) = map.get_mut(field.name) {
+    }
+    for (name, present) in map {
+        if let Some(field) = known.field(name) {
             each_struct(&field.form, present, depth, complete_struct);
         }
     }
@@ -248,15 +270,10 @@ mod tests {
 
     #[test]
     fn every_type_that_a_field_names_is_known() {
-        fn inner(form: &Form) -> Option<&'static str> {
-            match form {
-                Form::Struct(name) => Some(name),
-                Form::List(form) | Form::Map(form) => inner(form),
-                _ => None,
-            }
-        }
-        for field in types().values().flatten() {
-            assert!(inner(&field.form).is_none_or(|name| types().contains_key(name)), "{field:?}");
+        let words = TYPES.split_whitespace();
+        let named = words.filter_map(|word| Some(word.split_once('{')?.1.split_once('}')?.0));
+        for name in named {
+            assert!(ALL.named.contains_key(name), "{name}");
         }
     }
 }

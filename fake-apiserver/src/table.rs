@@ -17,6 +17,8 @@ use crate::events;
 use crate::kinds::Kind;
 use crate::object::{at, text as string_at};
 
+pub(crate) use text::selector;
+
 /// One column, as tables define it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {

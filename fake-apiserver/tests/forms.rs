@@ -218,3 +218,75 @@ async fn every_reference_of_the_older_document_leads_somewhere() {
     check(&document["paths"], &document["definitions"]);
     check(&document["definitions"], &document["definitions"]);
 }
+
+#[tokio::test]
+async fn the_schema_of_a_definition_is_published() {
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let server = server();
+    let size = json!({"type": "integer", "default": 1, "nullable": true});
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {"size": size}}}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "Gadget", "plural": "gadgets", "singular": "gadget", "listKind": "Gadgets"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+                "selectableFields": [{"jsonPath": ".spec.size"}],
+                "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}},
+            }],
+        },
+    });
+    let before = json(&get(&server, "/openapi/v3", "application/json").await.2);
+    assert!(before["paths"].get("apis/example.com/v1").is_none());
+    let request = Request::post(DEFINITIONS).header("content-type", "application/json");
+    let (code, _, body) = send(&server, request.body(Body::from(definition.to_string())).unwrap()).await;
+    assert_eq!(code, 201, "{body}");
+    let index = json(&get(&server, "/openapi/v3", "application/json").await.2);
+    let url = index["paths"]["apis/example.com/v1"]["serverRelativeURL"].as_str().unwrap().to_owned();
+    let document = json(&get(&server, &url, "application/json").await.2);
+    let gadget = &document["components"]["schemas"]["com.example.v1.Gadget"];
+    assert_eq!(gadget["properties"]["spec"], schema["properties"]["spec"]);
+    let kind = |name: &str| json!([{"group": "example.com", "version": "v1", "kind": name}]);
+    assert_eq!(gadget["x-kubernetes-group-version-kind"], kind("Gadget"));
+    assert_eq!(gadget["x-kubernetes-selectable-fields"], json!([{"fieldPath": "spec.size"}]));
+    let list = &document["components"]["schemas"]["com.example.v1.Gadgets"];
+    assert_eq!(list["x-kubernetes-group-version-kind"], kind("Gadgets"));
+    let path = &document["paths"]["/apis/example.com/v1/namespaces/{namespace}/gadgets/{name}/scale"];
+    assert_eq!(path["patch"]["operationId"], "patchExampleComV1NamespacedGadgetScale");
+    assert!(document["components"]["schemas"].get("io.k8s.api.autoscaling.v1.Scale").is_some());
+    // Clients of the older edition would take what may be null for required, and a type for all that there is.
+    let older = json(&get(&server, "/openapi/v2", "application/json").await.2);
+    let spec = &older["definitions"]["com.example.v1.Gadget"]["properties"]["spec"];
+    assert_eq!(*spec, json!({"type": "object", "properties": {"size": {}}}));
+}
+
+#[tokio::test]
+async fn a_long_list_is_compressed_for_those_who_take_it() {
+    let server = server();
+    for name in ["a", "b"] {
+        let data = json!({"text": "word ".repeat(15_000)});
+        let map = json!({"metadata": {"name": name}, "data": data});
+        let (code, ..) = create(&server, "application/json", &map.to_string()).await;
+        assert_eq!(code, 201);
+    }
+    let ask = async |encoding: &str, path: &str| {
+        let request = Request::get(path).header("accept-encoding", encoding).body(Body::empty());
+        server.router().oneshot(request.unwrap()).await.unwrap()
+    };
+    let plain = ask("", MAPS).await.into_body().collect().await.unwrap().to_bytes();
+    let response = ask("gzip", MAPS).await;
+    assert_eq!(response.headers()["content-encoding"], "gzip");
+    assert_eq!(response.headers()["vary"], "Accept-Encoding");
+    let packed = response.into_body().collect().await.unwrap().to_bytes();
+    let mut unpacked = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut unpacked).unwrap();
+    assert!(packed.len() < plain.len() / 10 && unpacked == plain);
+    let short = ask("gzip", &format!("{MAPS}/a")).await;
+    assert!(!short.headers().contains_key("content-encoding"), "one object is short enough");
+    // What comes in is read as it is.
+    let request = Request::post(MAPS).header("content-type", "application/json");
+    let request = request.header("content-encoding", "gzip").body(Body::from(packed));
+    assert_eq!(send(&server, request.unwrap()).await.0, 400);
+}

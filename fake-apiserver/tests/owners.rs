@@ -199,3 +199,38 @@ async fn unknown_fields_are_dropped_and_named() {
     let mistaken = stage.send("POST", MAPS, "application/json", r#"{"metadata": {"name": 1}}"#).await;
     assert_eq!((mistaken.code, &mistaken.body["reason"]), (400, &json!("BadRequest")));
 }
+
+#[tokio::test]
+async fn a_scale_is_applied_and_its_number_owned_through_it() {
+    const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+    let stage = Stage::new();
+    let labels = json!({"app": "a"});
+    let template =
+        json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = json!({"replicas": 1, "selector": {"matchLabels": labels}, "template": template});
+    let deployment =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec});
+    let created = stage.send("POST", DEPLOYMENTS, "application/json", &deployment.to_string()).await;
+    assert_eq!(created.code, 201, "{}", created.body);
+    let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": 3}});
+    let path = format!("{DEPLOYMENTS}/a/scale?fieldManager=scaler");
+    let refused = stage.send("PATCH", &path, APPLY, &scale.to_string()).await;
+    assert_eq!(refused.code, 409, "{}", refused.body);
+    let why = "Apply failed with 1 conflict: conflict with \"tester\" using autoscaling/v1: .spec.replicas";
+    assert_eq!(refused.body["message"], why);
+    let forced = stage.send("PATCH", &format!("{path}&force=true"), APPLY, &scale.to_string()).await;
+    assert_eq!((forced.code, &forced.body["spec"]["replicas"]), (200, &json!(3)));
+    let number = json!({"f:spec": {"f:replicas": {}}});
+    let scaled = stage.send("GET", &format!("{DEPLOYMENTS}/a"), "", "").await.body;
+    let first = &scaled["metadata"]["managedFields"][0];
+    assert_eq!((&first["manager"], &first["subresource"]), (&json!("scaler"), &json!("scale")));
+    assert_eq!((&first["apiVersion"], &first["fieldsV1"]), (&json!("apps/v1"), &number));
+    assert!(owners(&scaled)[1].2["f:spec"].get("f:replicas").is_none(), "it is the creator's no more");
+    // A strategic merge patch takes it back, as one of the object would.
+    let five = r#"{"spec":{"replicas":5}}"#;
+    let path = format!("{DEPLOYMENTS}/a/scale?fieldManager=patcher");
+    let patched = stage.send("PATCH", &path, "application/strategic-merge-patch+json", five).await;
+    assert_eq!((patched.code, &patched.body["spec"]["replicas"]), (200, &json!(5)));
+    let scaled = stage.send("GET", &format!("{DEPLOYMENTS}/a"), "", "").await.body;
+    assert_eq!(owners(&scaled)[0], owner("patcher", "Update", number));
+}

@@ -91,9 +91,10 @@ fn volume_write(api: &Api, write: &Write, before: &Volume, after: &Volume) {
             assert_eq!(holder(api, before), None, "{write:?} takes a live claim's volume away");
         }
         Write::UnbindVolume { .. } => {
-            // What was reserved for a pod that finds no place is given back, as long as nothing of it is bound.
+            // What was reserved for a pod that finds no place is given back, as long as nothing of it is bound: a volume that is
+            // new has no phase, or the one that the server gives it.
             let reserved = volume::is_bound_by_controller(before)
-                && matches!(volume::phase(before), "" | volume::AVAILABLE);
+                && matches!(volume::phase(before), "" | "Pending" | volume::AVAILABLE);
             let holder =
                 holder(api, before).filter(|claim| !reserved || !claim::volume_name(claim).is_empty());
             assert_eq!(holder, None, "{write:?} takes a live claim's volume away");

@@ -98,9 +98,12 @@ impl Walk {
         let more = new.into_iter().flat_map(|new| new.keys());
         let more = more.filter(|name| old.is_none_or(|old| !old.contains_key(*name)));
         for name in names.chain(more) {
-            if let Some(link) = field(map, name) {
+            let (before, after) = (old.and_then(|old| old.get(name)), new.and_then(|new| new.get(name)));
+            if before != after
+                && let Some(link) = field(map, name)
+            {
                 self.path.push(Element::Field(name.clone()));
-                self.values(link, old.and_then(|old| old.get(name)), new.and_then(|new| new.get(name)));
+                self.values(link, before, after);
                 self.path.pop();
             }
         }

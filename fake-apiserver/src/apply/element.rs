@@ -22,7 +22,7 @@ impl Element {
     /// The step as it stands in `fieldsV1`.
     pub(crate) fn encode(&self) -> String {
         match self {
-            Self::Field(name) => format!("f:{name}"),
+            Self::Field(name) => ["f:", name].concat(),
             Self::Key(keys) => {
                 let keys: Map<String, Value> = keys.iter().cloned().collect();
                 format!("k:{}", Value::Object(keys))

@@ -87,7 +87,8 @@ fn step(
 ) -> Result<Value, Vec<Conflict>> {
     let reset = Reset::Only(Set::default());
     let nothing = empty(schema);
-    let subject = Subject { schema, api_version: "v1", reset: &reset, nothing: &nothing, knows: &|_| true };
+    let subject =
+        Subject { schema, api_version: "v1", reset: &reset, nothing: &|| nothing.clone(), knows: &|_| true };
     let writer = Writer { manager, subresource: "", now: "2026-01-01T00:00:00Z" };
     let applied = apply(&subject, &writer, stored, configuration, force)?;
     let mut next = applied.object.unwrap_or_else(|| stored.clone());
@@ -107,7 +108,7 @@ fn owned_by(stored: &Value, manager: &str) -> Set {
 }
 
 fn mentioned(schema: &Link, value: &Value) -> Set {
-    set_of(schema, value).difference(&nobodys())
+    set_of(schema, value).difference(&NOBODYS)
 }
 
 fn without_managers(stored: &Value) -> Value {
@@ -147,7 +148,7 @@ proptest! {
             prop_assert_eq!(element::compare(&merged, &without_managers(&next)), std::cmp::Ordering::Equal);
             // What is there is owned by somebody, and nobody owns what is not.
             let there = mentioned(&schema, &without_managers(&next));
-            let owned = MANAGERS.iter().fold(Set::default(), |all, other| all.union(&owned_by(&next, other)));
+            let owned = MANAGERS.iter().fold(Set::default(), |all, other| all.union(owned_by(&next, other)));
             prop_assert!(there.difference(&owned).is_empty(), "{:?} of {next}", there.difference(&owned).encode());
             prop_assert!(owned.difference(&there).is_empty(), "{:?} of {next}", owned.difference(&there).encode());
             // The same again changes nothing.
@@ -161,7 +162,7 @@ proptest! {
         let schema = schema();
         let (one, other) = (set_of(&schema, &one), set_of(&schema, &other));
         let both = one.intersection(&other);
-        prop_assert_eq!(one.difference(&other).union(&both), one.clone());
+        prop_assert_eq!(one.difference(&other).union(both), one.clone());
         prop_assert!(one.difference(&other).intersection(&other).is_empty());
         prop_assert_eq!(Set::decode(&one.encode()).unwrap(), one);
     }

@@ -80,17 +80,7 @@ impl Managers {
     /// The managers as `managedFields`: appliers first, each part by time and name.
     pub(crate) fn encode(mut self) -> Option<Value> {
         // In whole seconds the times are as long as each other, so that texts order as times do.
-        self.0.sort_by(|a, b| {
-            let order = |entry: &Entry| (!entry.identity.applies, entry.time.clone().unwrap_or_default());
-            let name = |entry: &Entry| {
-                (
-                    entry.identity.manager.clone(),
-                    entry.api_version.clone(),
-                    entry.identity.subresource.clone(),
-                )
-            };
-            order(a).cmp(&order(b)).then_with(|| name(a).cmp(&name(b)))
-        });
+        self.0.sort_by(|a, b| a.place().cmp(&b.place()));
         let list: Vec<Value> = self.0.iter().map(Entry::encode).collect();
         (!list.is_empty()).then_some(Value::Array(list))
     }
@@ -101,6 +91,12 @@ impl Managers {
 
     pub(crate) fn get(&self, identity: &Identity) -> Option<&Entry> {
         self.0.iter().find(|entry| entry.identity == *identity)
+    }
+
+    /// Takes out what belongs to a manager.
+    pub(crate) fn take(&mut self, identity: &Identity) -> Option<Entry> {
+        let place = self.0.iter().position(|entry| entry.identity == *identity)?;
+        Some(self.0.remove(place))
     }
 
     pub(crate) fn get_mut(&mut self, identity: &Identity) -> Option<&mut Entry> {
@@ -123,12 +119,20 @@ impl Managers {
         }
     }
 
+    /// Adds an entry beside one of that identity, if there is one: so it is written, and read as the last of them.
+    pub(crate) fn push(&mut self, entry: Entry) {
+        self.0.push(entry);
+    }
+
     pub(crate) fn retain(&mut self, keep: impl FnMut(&Entry) -> bool) {
         self.0.retain(keep);
     }
 
     /// Makes one of the oldest updaters when there are too many.
     pub(crate) fn cap(&mut self) {
+        if self.0.len() <= MOST_UPDATERS {
+            return;
+        }
         let mut updaters: Vec<(Option<String>, Identity)> = self
             .iter()
             .filter(|entry| !entry.identity.applies)
@@ -155,7 +159,7 @@ impl Managers {
             let Some(merged) = self.get(&identity).map(|entry| entry.fields.clone()) else { continue };
             self.retain(|entry| entry.identity != identity);
             if let Some(one) = self.get_mut(&bucket) {
-                one.fields = std::mem::take(&mut one.fields).union(&merged);
+                one.fields = std::mem::take(&mut one.fields).union(merged);
                 one.time = time;
             }
             count -= 1;
@@ -164,6 +168,12 @@ impl Managers {
 }
 
 impl Entry {
+    /// Where it stands among the others.
+    fn place(&self) -> (bool, &str, &str, &str, &str) {
+        let Identity { manager, applies, subresource, .. } = &self.identity;
+        (!applies, self.time.as_deref().unwrap_or_default(), manager, &self.api_version, subresource)
+    }
+
     fn encode(&self) -> Value {
         let mut entry = Map::new();
         let operation = if self.identity.applies { "Apply" } else { "Update" };

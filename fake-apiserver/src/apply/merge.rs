@@ -162,7 +162,10 @@ fn judge(link: &Link, value: &Value, path: &mut String, found: &mut Vec<String>)
         Form::Scalar => {
             let wanted = match (node.scalar, value) {
                 (Some(Scalar::Integer(_) | Scalar::Number), Value::Number(_)) => return,
-                (Some(Scalar::Integer(_) | Scalar::Number), _) => "numeric (int or float)",
+                (Some(Scalar::Integer(_) | Scalar::Number), _) => {
+                    let form = go_type(value);
+                    return found.push(say(path, &format!("expected numeric (int or float), got {form}")));
+                }
                 (Some(Scalar::String | Scalar::Bytes), Value::String(_)) => return,
                 (Some(Scalar::String | Scalar::Bytes), _) => "string",
                 (Some(Scalar::Boolean), Value::Bool(_)) => return,
@@ -195,6 +198,19 @@ fn judge(link: &Link, value: &Value, path: &mut String, found: &mut Vec<String>)
                 path.truncate(length);
             }
         }
+    }
+}
+
+/// What Go's decoder makes of a value.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 

@@ -18,7 +18,6 @@ pub(crate) struct Set {
 }
 
 impl Set {
-    #[cfg(test)]
     pub(crate) fn of(paths: &[&[&str]]) -> Self {
         let mut set = Self::default();
         for path in paths {
@@ -64,27 +63,34 @@ impl Set {
         self.children.get(element)
     }
 
-    pub(crate) fn union(mut self, other: &Self) -> Self {
-        self.members.extend(other.members.iter().cloned());
-        for (element, below) in &other.children {
-            let ours = self.children.remove(element);
-            let merged = ours.map_or_else(|| below.clone(), |ours| ours.union(below));
-            self.children.insert(element.clone(), merged);
+    pub(crate) fn union(mut self, mut other: Self) -> Self {
+        if self.is_empty() {
+            return other;
+        }
+        self.members.append(&mut other.members);
+        for (element, below) in other.children {
+            let ours = self.children.entry(element).or_default();
+            *ours = std::mem::take(ours).union(below);
         }
         self
     }
 
     /// The paths of this set that the other has not.
     pub(crate) fn difference(&self, other: &Self) -> Self {
-        let members = self.members.iter().filter(|one| !other.members.contains(*one)).cloned().collect();
-        let children = self.children.iter().filter_map(|(element, below)| {
-            let rest = match other.children.get(element) {
-                Some(other) => below.difference(other),
-                None => below.clone(),
-            };
-            (!rest.is_empty()).then(|| (element.clone(), rest))
+        let mut rest = self.clone();
+        rest.subtract(other);
+        rest
+    }
+
+    /// Takes out the paths that the other has.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        self.members.retain(|one| !other.members.contains(one));
+        self.children.retain(|element, below| {
+            if let Some(other) = other.children.get(element) {
+                below.subtract(other);
+            }
+            !below.is_empty()
         });
-        Self { members, children: children.collect() }
     }
 
     /// The same, where a path of the other takes everything below it away too.
@@ -240,7 +246,7 @@ mod tests {
         assert_eq!(both.difference(&one), Set::of(&[&["a", "b"], &["c", "d"]]));
         assert_eq!(both.without(&one), Set::of(&[&["c", "d"]]));
         assert_eq!(both.intersection(&Set::of(&[&["a"], &["c"]])), one);
-        assert_eq!(one.clone().union(&Set::of(&[&["a", "b"], &["c", "d"]])), both);
+        assert_eq!(one.clone().union(Set::of(&[&["a", "b"], &["c", "d"]])), both);
     }
 
     #[test]

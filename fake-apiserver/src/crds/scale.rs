@@ -1,23 +1,16 @@
-//! Decides how the number of replicas of a custom resource is read and written through `/scale`, by the paths
-//! that its definition names. Never changes anything else. Answers to the `ScaleREST` of
+//! Decides where a custom resource has its number of replicas, by the paths that its definition names, and what is wrong with
+//! it there. Never decides who may write it. Answers to `scaleFromCustomResource` of
 //! `k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go`.
 
 use serde_json::{Value, json};
 
 use super::version::{Scale, Version};
-use crate::answer::Answer;
-use crate::object::{Object, as_map_mut, metadata_mut, text};
-use crate::patch::Patch;
-use crate::request::Request;
-use crate::routes::Target;
-use crate::server::Server;
-use crate::status::{Cause, Result, Status};
-use crate::verbs::fields::Fields;
-use crate::verbs::options::WriteOptions;
-use crate::verbs::update;
+use crate::kinds::Kind;
+use crate::object::as_map_mut;
+use crate::status::{Cause, Status};
 
 /// What stands for a number that was never set.
-const UNSET: i64 = i32::MIN as i64;
+pub(crate) const UNSET: i64 = i32::MIN as i64;
 
 /// The number at a path such as `.spec.replicas`; an error when something else is there.
 fn number(value: &Value, path: &str) -> std::result::Result<Option<i64>, String> {
@@ -86,14 +79,12 @@ pub(crate) fn check(version: &Version, value: &Value, with_spec: bool) -> Vec<Ca
     causes
 }
 
-/// The scale of an object, and whether its number was ever set.
-fn shown(scale: &Scale, value: &Value) -> std::result::Result<(Value, bool), String> {
-    let mut metadata = json!({});
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        if let Some(one) = value["metadata"].get(field) {
-            metadata[field] = one.clone();
-        }
-    }
+/// The number of replicas that an object of a kind asks for, if it asks, and the status of its scale.
+///
+/// # Errors
+/// When something else is where the numbers should be.
+pub(crate) fn scale_of(kind: &Kind, value: &Value) -> std::result::Result<(Option<i64>, Value), String> {
+    let Some(scale) = scale(kind) else { return Ok((None, json!({"replicas": 0}))) };
     let replicas = number(value, &scale.spec)?;
     let mut status = json!({"replicas": number(value, &scale.status)?.unwrap_or(0)});
     if !scale.selector.is_empty()
@@ -102,95 +93,45 @@ fn shown(scale: &Scale, value: &Value) -> std::result::Result<(Value, bool), Str
     {
         status["selector"] = selector.into();
     }
-    let mut spec = json!({});
-    if let Some(replicas) = replicas.filter(|replicas| *replicas != 0) {
-        spec["replicas"] = replicas.into();
-    }
-    let shown = json!({
-        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status,
-    });
-    Ok((shown, replicas.is_some()))
+    Ok((replicas, status))
 }
 
-pub(crate) fn scale(
-    server: &Server,
-    request: &Request,
-    target: &Target,
-    version: &Version,
-) -> Result<Answer> {
-    let kind = &target.kind;
-    let Some(scale) = &version.scale else { return Err(Status::no_such_resource()) };
-    let mut store = server.lock();
-    let current = store.get(target.index, &target.key()).map(Object::apart);
-    let current = current.ok_or_else(|| Status::not_found(&kind.group, &kind.plural, &target.name))?;
-    let value = kind.view(&current.value).unwrap_or_else(|| Value::clone(&current.value));
-    let unreadable = |why: String| Status::untranslated(why);
-    let (mut before, set) = shown(scale, &value).map_err(unreadable)?;
-    if matches!(request.method.as_str(), "GET" | "HEAD") {
-        if set {
-            return Ok(Answer::json(200, &before));
-        }
-        let why =
-            format!("Internal error occurred: the spec replicas field \"{}\" does not exist", scale.spec);
-        let mut refusal = Status::new(500, "InternalError", why);
-        refusal.details = Some(
-            json!({"causes": [{"message": format!("the spec replicas field \"{}\" does not exist", scale.spec)}]}),
-        );
-        return Err(Box::new(refusal));
-    }
-    if !set {
-        before["spec"]["replicas"] = UNSET.into();
-    }
-    let wanted = if request.method == "PUT" {
-        request.json("Scale")?
-    } else {
-        Patch::parse(&request.content_type, &request.body)?.apply(kind, &before)?
-    };
-    let options = if request.method == "PUT" { "UpdateOptions" } else { "PatchOptions" };
-    let options = WriteOptions::read(request, options)?;
-    let replicas = match &wanted["spec"]["replicas"] {
-        Value::Null => 0,
-        given => given.as_i64().ok_or_else(|| misread(request, &wanted))?,
-    };
-    if replicas == UNSET {
-        let why = format!("the spec replicas field \"{}\" cannot be empty", scale.spec);
-        return Err(Status::bad_request(why));
-    }
-    let mut next = value;
-    set_number(&mut next, &scale.spec, replicas);
-    // One that says nothing of versions goes on from the last.
-    let given = Some(text(&wanted, &["metadata", "resourceVersion"])).filter(|given| !given.is_empty());
-    if let Some(given) = given {
-        metadata_mut(&mut next).insert("resourceVersion".into(), given.into());
-    }
-    // Nobody gets the number: a real server writes it past those who count owners.
-    let fields = Fields::Settled(current.value["metadata"].get("managedFields").cloned());
-    let main = Target { subresource: String::new(), ..target.clone() };
-    let object = update::write(server, &mut store, &main, &current, next, fields, options.dry)?;
-    server.announce(&store);
-    let stored = kind.view(&object.value).unwrap_or_else(|| Value::clone(&object.value));
-    let (after, _) = shown(scale, &stored).map_err(unreadable)?;
-    Ok(Answer::json(200, &after))
+fn scale(kind: &Kind) -> Option<&Scale> {
+    kind.definition.as_ref()?.scale.as_ref()
 }
 
-/// The refusal of a scale whose number is none.
-fn misread(request: &Request, wanted: &Value) -> Box<Status> {
-    let why = "json: cannot unmarshal into Go struct field ScaleSpec.spec.replicas of type int32";
-    if request.method == "PUT" {
-        let message = format!("Scale in version \"v1\" cannot be handled as a Scale: {why}");
-        return Status::bad_request(message);
-    }
-    Status::invalid("", "", "", &[Cause::invalid("patch", wanted.to_string(), why)])
+fn path_in_words(kind: &Kind) -> &str {
+    scale(kind).map_or("", |scale| scale.spec.as_str())
 }
 
-fn set_number(value: &mut Value, path: &str, replicas: i64) {
+/// The refusal to show the scale of an object that has no number.
+pub(crate) fn unset_scale(kind: &Kind) -> Box<Status> {
+    let why = format!("the spec replicas field \"{}\" does not exist", path_in_words(kind));
+    let mut refusal = Status::new(500, "InternalError", format!("Internal error occurred: {why}"));
+    refusal.details = Some(json!({"causes": [{"message": why}]}));
+    Box::new(refusal)
+}
+
+/// The refusal of a scale that leaves the number as it is, where there is none.
+pub(crate) fn empty_scale(kind: &Kind) -> Box<Status> {
+    Status::bad_request(format!("the spec replicas field \"{}\" cannot be empty", path_in_words(kind)))
+}
+
+/// Writes the number where a kind has it.
+pub(crate) fn set_replicas(kind: &Kind, value: &mut Value, replicas: Value) {
+    if let Some(scale) = scale(kind) {
+        set_number(value, &scale.spec, replicas);
+    }
+}
+
+fn set_number(value: &mut Value, path: &str, replicas: Value) {
     let mut steps: Vec<&str> = path.trim_start_matches('.').split('.').collect();
     let Some(last) = steps.pop() else { return };
     let mut holder = value;
     for step in steps {
         holder = as_map_mut(holder).entry(step).or_insert_with(|| json!({}));
     }
-    as_map_mut(holder).insert(last.to_owned(), replicas.into());
+    as_map_mut(holder).insert(last.to_owned(), replicas);
 }
 
 #[cfg(test)]
@@ -205,7 +146,7 @@ mod tests {
         let why = ".spec.odd accessor error: x is of the type string, expected int64";
         assert_eq!(number(&value, ".spec.odd"), Err(why.to_owned()));
         let mut value = json!({});
-        set_number(&mut value, ".spec.a.b", 4);
+        set_number(&mut value, ".spec.a.b", json!(4));
         assert_eq!(value, json!({"spec": {"a": {"b": 4}}}));
     }
 }

@@ -24,12 +24,16 @@ pub(crate) struct Version {
     storage: String,
     own: String,
     pub(crate) schema: Arc<Schema>,
+    /// The schema as it was given, for those who publish it.
+    pub(crate) published: Option<Value>,
     /// The tree by which configurations are applied.
     pub(crate) tree: Link,
     /// The schemas of all versions: an object may be stored in any of them.
     schemas: Arc<Vec<(String, Arc<Schema>)>>,
     pub(crate) status: bool,
     pub(crate) scale: Option<Scale>,
+    /// Where each version has its number of replicas; an empty path where it has no scale.
+    replicas: Vec<(String, String)>,
     pub(crate) columns: Vec<CustomColumn>,
     /// The fields besides name and namespace by which objects can be selected.
     pub(crate) selectable: Vec<String>,
@@ -84,6 +88,11 @@ impl Version {
         let api_version =
             |version: &Value| format!("{}/{}", text(spec, &["group"]), text(version, &["name"]));
         let owned = |path: &str| strings(names, &[path]).into_iter().map(str::to_owned).collect();
+        let replicas = spec["versions"].as_array().into_iter().flatten();
+        let replicas = replicas.map(|version| {
+            let path = text(version, &["subresources", "scale", "specReplicasPath"]);
+            (api_version(version), path.trim_start_matches('.').to_owned())
+        });
         let scale = at(version, &["subresources", "scale"]).map(|scale| Scale {
             spec: text(scale, &["specReplicasPath"]).to_owned(),
             status: text(scale, &["statusReplicasPath"]).to_owned(),
@@ -99,9 +108,11 @@ impl Version {
             schema: of_version(&schemas, &own).unwrap_or_default(),
             own,
             schemas,
+            published: at(version, &["schema", "openAPIV3Schema"]).cloned(),
             tree: crate::schema::custom(Some(&version["schema"]["openAPIV3Schema"]), false),
             status: at(version, &["subresources", "status"]).is_some(),
             scale,
+            replicas: replicas.collect(),
             columns: columns.map(CustomColumn::read).collect(),
             selectable: selectable
                 .map(|field| text(field, &["jsonPath"]).trim_start_matches('.').to_owned())
@@ -112,6 +123,12 @@ impl Version {
             categories: owned("categories"),
             warning: deprecation(spec, version),
         }
+    }
+
+    /// Where a version has its number of replicas: nothing when there is no such version, and no steps when it has no scale.
+    pub(crate) fn path_of_replicas(&self, api_version: &str) -> Option<Vec<String>> {
+        let (_, path) = self.replicas.iter().find(|(version, _)| version == api_version)?;
+        Some(path.split('.').filter(|step| !step.is_empty()).map(str::to_owned).collect())
     }
 
     /// The subresources that there are.

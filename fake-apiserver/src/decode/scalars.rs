@@ -9,17 +9,17 @@ use crate::quantity;
 use crate::schema::{Link, Scalar};
 
 /// The value as it is kept; one of another type is a mistake and becomes nothing.
-pub(super) fn read(link: &Link, context: &mut Context, value: Value) -> Option<Value> {
+pub(super) fn read(link: &Link, context: &mut Context<'_>, value: Value) -> Option<Value> {
+    let scalar = link.node().scalar;
+    if keeps(scalar, &value) {
+        return Some(value);
+    }
     let got = match &value {
-        Value::String(_) => "string".to_owned(),
-        Value::Bool(_) => "bool".to_owned(),
-        _ => "number".to_owned(),
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        _ => "number",
     };
-    match (link.node().scalar, &value) {
-        (Some(Scalar::Untyped), _)
-        | (Some(Scalar::String | Scalar::Duration | Scalar::IntOrString), Value::String(_))
-        | (Some(Scalar::Boolean), Value::Bool(_))
-        | (Some(Scalar::Number), Value::Number(_)) => Some(value),
+    match (scalar, &value) {
         (Some(Scalar::Integer(bits)), Value::Number(number)) => {
             if fits(number, bits) {
                 return Some(value);
@@ -64,10 +64,21 @@ pub(super) fn read(link: &Link, context: &mut Context, value: Value) -> Option<V
             None
         }
         _ => {
-            context.unexpected(&got, link);
+            context.unexpected(got, link);
             None
         }
     }
+}
+
+/// Whether a value is one of its type whatever it says.
+pub(super) fn keeps(scalar: Option<Scalar>, value: &Value) -> bool {
+    matches!(
+        (scalar, value),
+        (Some(Scalar::Untyped), _)
+            | (Some(Scalar::String | Scalar::Duration | Scalar::IntOrString), Value::String(_))
+            | (Some(Scalar::Boolean), Value::Bool(_))
+            | (Some(Scalar::Number), Value::Number(_))
+    )
 }
 
 /// Says that a list or map stands where the schema has none.

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{META, component_name};
+use super::{META, component_name, list_name};
 use crate::kinds::{Kind, Trait};
 
 /// Names of parameters, by type.
@@ -44,6 +44,29 @@ const DELETE_ALL: Parameters = &[
     ("sendInitialEvents", "boolean"),
     ("timeoutSeconds", "integer"),
 ];
+/// The parameters that the paths of definitions have besides, or in place of others.
+const LIST_OF_DEFINITIONS: Parameters = &[
+    ("allowWatchBookmarks", "boolean"),
+    ("continue", "string"),
+    ("fieldSelector", "string"),
+    ("labelSelector", "string"),
+    ("limit", "integer"),
+    ("resourceVersion", "string"),
+    ("resourceVersionMatch", "string"),
+    ("sendInitialEvents", "boolean"),
+    ("shardSelector", "string"),
+    ("timeoutSeconds", "integer"),
+    ("watch", "boolean"),
+];
+const GET_OF_DEFINITIONS: Parameters = &[("resourceVersion", "string")];
+const DELETE_OF_DEFINITIONS: Parameters = &[
+    ("dryRun", "string"),
+    ("gracePeriodSeconds", "integer"),
+    ("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
+    ("orphanDependents", "boolean"),
+    ("propagationPolicy", "string"),
+];
+/// The last is only for kinds that are not from a definition.
 const PATCH_TYPES: [&str; 4] = [
     "application/apply-patch+yaml",
     "application/json-patch+json",
@@ -74,10 +97,7 @@ pub(super) fn of(kinds: &[&Kind]) -> Map<String, Value> {
         let own = Operation::of(kind);
         if kind.namespaced {
             let list = own.make("list", "list", "ForAllNamespaces", LIST);
-            paths.insert(
-                format!("{root}/{}", kind.plural),
-                json!({"get": list, "parameters": shared(&["pretty"])}),
-            );
+            paths.insert(format!("{root}/{}", kind.plural), alone(list));
         }
         paths.insert(collection.clone(), own.collection());
         paths.insert(format!("{collection}/{{name}}"), own.item());
@@ -94,6 +114,19 @@ pub(super) fn version() -> Map<String, Value> {
     let answer = json!({"200": {"description": "OK", "content": {"application/json": {"schema": {"type": "object"}}}}});
     let get = json!({"tags": ["version"], "operationId": "getCodeVersion", "responses": answer});
     Map::from_iter([("/version/".to_owned(), json!({"get": get}))])
+}
+
+/// A path that can only be listed: where it comes from a definition, its parameters are the path's.
+fn alone(mut list: Value) -> Value {
+    let mut parameters = shared(&["pretty"]);
+    if list.get("description").is_some()
+        && let Some(Value::Array(own)) = list.as_object_mut().and_then(|list| list.remove("parameters"))
+        && let Value::Array(all) = &mut parameters
+    {
+        all.extend(own);
+        all.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    }
+    json!({"get": list, "parameters": parameters})
 }
 
 /// Parameters that all operations of a path share.
@@ -184,36 +217,97 @@ impl<'a> Operation<'a> {
 
     fn make(&self, verb: &str, action: &str, ending: &str, parameters: Parameters) -> Value {
         let (group, version, kind, own) = &self.about;
-        let schema = |name: &str| json!({"schema": {"$ref": format!("#/components/schemas/{name}")}});
+        let defined = self.kind.definition.is_some();
+        let parameters = match action {
+            "list" | "deletecollection" if defined => LIST_OF_DEFINITIONS,
+            "get" if defined => GET_OF_DEFINITIONS,
+            "delete" if defined => DELETE_OF_DEFINITIONS,
+            _ => parameters,
+        };
         let shown = match action {
-            "list" => component_name(self.kind, "List"),
+            "list" => list_name(self.kind),
             "delete" | "deletecollection" => format!("{META}Status"),
             _ => own.clone(),
         };
-        let answer = json!({"application/json": schema(&shown), "application/yaml": schema(&shown)});
         let parameters: Vec<Value> = parameters
             .iter()
             .map(|(name, kind)| json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}}))
             .collect();
         let mut operation = json!({
             "tags": [tag(self.kind)], "operationId": self.id(verb, action, ending), "parameters": parameters,
-            "responses": {"200": {"description": "OK", "content": answer}, "401": {"description": "Unauthorized"}},
-            "x-kubernetes-action": action,
+            "responses": self.responses(action, &shown), "x-kubernetes-action": action,
             "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind},
         });
-        let body = match action {
-            "post" | "put" => Some(json!({"*/*": schema(own)})),
-            "delete" | "deletecollection" => Some(json!({"*/*": schema(&format!("{META}DeleteOptions"))})),
-            "patch" => {
-                let of = |form: &&str| ((*form).to_owned(), schema(&format!("{META}Patch")));
-                Some(PATCH_TYPES.iter().map(of).collect::<Map<String, Value>>().into())
-            }
-            _ => None,
-        };
-        if let Some(content) = body {
-            operation["requestBody"] = json!({"content": content});
+        if defined {
+            operation["x-kubernetes-group-version-kind"] =
+                json!({"group": self.kind.group, "version": self.kind.version, "kind": self.kind.kind});
+            operation["description"] = self.description(action).into();
+        }
+        if let Some(body) = self.body(action) {
+            operation["requestBody"] = body;
         }
         operation
+    }
+
+    fn responses(&self, action: &str, shown: &str) -> Value {
+        let answer = |description: &str| {
+            let content = json!({"application/json": schema(shown), "application/yaml": schema(shown)});
+            json!({"description": description, "content": content})
+        };
+        let mut responses = json!({"200": answer("OK"), "401": {"description": "Unauthorized"}});
+        if self.kind.definition.is_some() {
+            if matches!(action, "post" | "put") {
+                responses["201"] = answer("Created");
+            }
+            if matches!(action, "post" | "delete") {
+                responses["202"] = answer("Accepted");
+            }
+        }
+        responses
+    }
+
+    fn body(&self, action: &str) -> Option<Value> {
+        let options = format!("{META}DeleteOptions");
+        let defined = self.kind.definition.is_some();
+        let taken = match action {
+            "post" | "put" => &self.about.3,
+            "delete" => &options,
+            "deletecollection" if !defined => &options,
+            "patch" => {
+                let of = |form: &&str| ((*form).to_owned(), schema(&format!("{META}Patch")));
+                let types = PATCH_TYPES.iter().take(if defined { 3 } else { 4 });
+                let content = Value::from(types.map(of).collect::<Map<String, Value>>());
+                let body = json!({"content": content, "required": true});
+                return Some(if defined { body } else { json!({"content": body["content"]}) });
+            }
+            _ => return None,
+        };
+        if !defined {
+            return Some(json!({"content": {"*/*": schema(taken)}}));
+        }
+        let content = json!({"application/json": schema(taken), "application/yaml": schema(taken)});
+        let body = json!({"content": content, "required": true});
+        Some(if action == "delete" { json!({"content": body["content"]}) } else { body })
+    }
+
+    /// What an operation does, in words.
+    fn description(&self, action: &str) -> String {
+        let kind = &self.kind.kind;
+        let sub = match self.suffix.as_str() {
+            "" => String::new(),
+            suffix => format!(" {} of", suffix.to_lowercase()),
+        };
+        match action {
+            "list" => format!("list objects of kind {kind}"),
+            "get" => format!("read{sub} the specified {kind}"),
+            "put" => format!("replace{sub} the specified {kind}"),
+            "patch" => format!("partially update{sub} the specified {kind}"),
+            "deletecollection" => format!("delete collection of {kind}"),
+            _ => {
+                let verb = if action == "post" { "create" } else { "delete" };
+                format!("{verb}{} {kind}", article(kind))
+            }
+        }
     }
 
     /// Such as `readStorageV1StorageClass`, by which generated clients name their functions.
@@ -223,6 +317,20 @@ impl<'a> Operation<'a> {
         let namespaced = if kind.namespaced && ending.is_empty() { "Namespaced" } else { "" };
         let version = format!("{}{}", group_name(kind), capitalized(&kind.version));
         format!("{verb}{version}{collection}{namespaced}{}{}{ending}", kind.kind, self.suffix)
+    }
+}
+
+fn schema(name: &str) -> Value {
+    json!({"schema": {"$ref": format!("#/components/schemas/{name}")}})
+}
+
+/// ` a` or ` an`, by the first letter; nothing for what looks like many.
+fn article(noun: &str) -> &'static str {
+    let vowel = noun.chars().next().is_some_and(|first| "aeiou".contains(first.to_ascii_lowercase()));
+    match vowel {
+        _ if noun.ends_with('s') && !noun.ends_with("ss") => "",
+        true => " an",
+        false => " a",
     }
 }
 

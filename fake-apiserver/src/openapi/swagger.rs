@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{components, kinds_of, paths, versions};
+use super::published::Edition;
+use super::{component_name, components, kinds_of, list_name, paths, versions};
 use crate::kinds::{Kind, Kinds};
 
 /// How deep schemas stand in schemas: deeper than any that is shipped, and as deep as a definition may make one.
@@ -13,9 +14,16 @@ pub(super) fn document(kinds: &Kinds) -> Value {
     let (mut definitions, mut all) = (Map::new(), Map::new());
     for (group, version) in versions(kinds) {
         let of: Vec<&Kind> = kinds_of(kinds, &group, &version).collect();
-        for (name, schema) in components(&of, &group, &version) {
-            // The components that all groups share name in each document only that group.
-            definitions.entry(name).or_insert_with(|| older(&schema, DEPTH));
+        let own: Vec<String> = of
+            .iter()
+            .filter(|kind| kind.custom)
+            .flat_map(|kind| [component_name(kind, ""), list_name(kind)])
+            .collect();
+        for (name, schema) in components(&of, &group, &version, Edition::Two) {
+            // What definitions publish is in the words of this edition already. The components that all groups share
+            // name in each document only that group.
+            let said = own.contains(&name);
+            definitions.entry(name).or_insert_with(|| if said { schema } else { older(&schema, DEPTH) });
         }
         all.extend(paths::of(&of).iter().map(|(path, item)| (path.clone(), path_item(item))));
     }

@@ -55,7 +55,7 @@ fn label_pairs(labels: Option<&Value>) -> Vec<String> {
 }
 
 /// A label selector as one text, empty when it is missing or selects everything.
-pub(super) fn selector(selector: Option<&Value>) -> String {
+pub(crate) fn selector(selector: Option<&Value>) -> String {
     let Some(selector) = selector.filter(|selector| selector.is_object()) else { return String::new() };
     let mut requirements: Vec<(String, String)> = label_pairs(selector.get("matchLabels"))
         .into_iter()

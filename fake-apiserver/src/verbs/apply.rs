@@ -36,17 +36,7 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
     let force = options.force || !server.options.managed_fields;
     let applied = fields::apply(server, target, old, &configuration, &options.manager, force)
         .map_err(|conflicts| conflict(&conflicts))?;
-    let mut warned = Vec::new();
-    if let Some(repeated) = repeated {
-        match options.validation {
-            FieldValidation::Strict => {
-                let why = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors";
-                return Err(Status::bad_request(format!("{why}:\n  {repeated}")));
-            }
-            FieldValidation::Warn => warned.push(repeated),
-            FieldValidation::Ignore => {}
-        }
-    }
+    let mut warned: Vec<String> = judge_repeated(repeated, options.validation)?.into_iter().collect();
     let mut value = match (applied.object, old) {
         (Some(object), _) => object,
         (None, Some(old)) => old.clone(),
@@ -77,7 +67,7 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
 }
 
 /// The configuration, and what is said twice in it.
-pub(crate) fn read(body: &[u8]) -> Result<(Value, Option<String>)> {
+pub(super) fn read(body: &[u8]) -> Result<(Value, Option<String>)> {
     let refuse = |why: String| Status::bad_request(format!("error decoding YAML: {why}"));
     let (value, repeated) =
         yaml::read(body).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
@@ -88,12 +78,27 @@ pub(crate) fn read(body: &[u8]) -> Result<(Value, Option<String>)> {
     }
 }
 
+/// What is said of a configuration that says something twice: nothing, a warning, or a refusal.
+pub(super) fn judge_repeated(
+    repeated: Option<String>,
+    validation: FieldValidation,
+) -> Result<Option<String>> {
+    match (repeated, validation) {
+        (Some(repeated), FieldValidation::Strict) => {
+            let why = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors";
+            Err(Status::bad_request(format!("{why}:\n  {repeated}")))
+        }
+        (repeated, FieldValidation::Warn) => Ok(repeated),
+        _ => Ok(None),
+    }
+}
+
 /// What the object would be that a configuration of nothing makes.
 fn empty_object(kind: &Kind) -> Value {
     json!({"apiVersion": kind.api_version(), "kind": &*kind.kind})
 }
 
-fn check(kind: &Kind, configuration: &Value) -> Result<()> {
+pub(super) fn check(kind: &Kind, configuration: &Value) -> Result<()> {
     let (api_version, name) = (text(configuration, &["apiVersion"]), text(configuration, &["kind"]));
     let (group, version) = split_api_version(api_version);
     let shown = format!("{group}/{version}, Kind={name}");
@@ -140,7 +145,7 @@ pub(crate) fn keep_uid(target: &Target, stored: &str, value: &Value) -> Result<(
 }
 
 /// 409 with each field that belongs to somebody else.
-pub(crate) fn conflict(conflicts: &[Conflict]) -> Box<Status> {
+pub(super) fn conflict(conflicts: &[Conflict]) -> Box<Status> {
     let message = match conflicts {
         [one] => format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.path),
         all => {

@@ -118,9 +118,10 @@ pub(crate) fn patched(
     let refuse =
         |shown: String, why: &str| Status::invalid("", "", "", &[Cause::invalid("patch", shown, why)]);
     let mut value = value;
-    if reads(server, kind) {
-        let decoded = decode::value(&schema::of_kind(kind), &value)
-            .map_err(|error| refuse(value.to_string(), &error.to_string()))?;
+    let schema = reads(server, kind).then(|| schema::of_kind(kind));
+    if let Some(schema) = schema.filter(|schema| !decode::is_settled(schema, &value)) {
+        let decoded =
+            decode::value(&schema, &value).map_err(|error| refuse(value.to_string(), &error.to_string()))?;
         if let Some(mistake) = decoded.mistake {
             return Err(refuse(value.to_string(), &mistake));
         }

@@ -81,11 +81,11 @@ fn nothing(kind: &Kind, schema: &Link) -> Value {
 /// Fields that the server derives after the writer has got what it wrote: nobody owns them unless they were
 /// given. The fields of a row are given together.
 const DERIVED: &[(&str, &[&[&str]])] = &[
+    ("Namespace", &[&["finalizers"]]),
     (
         "Pod",
         &[&["preemptionPolicy"], &["priority"], &["serviceAccountName", "serviceAccount"], &["tolerations"]],
     ),
-    ("Namespace", &[&["finalizers"]]),
     ("PersistentVolumeClaim", &[&["dataSource"], &["dataSourceRef"]]),
 ];
 
@@ -130,7 +130,9 @@ pub(crate) fn after_update(
     subresource: &str,
 ) -> Option<Value> {
     on_behalf(server, target, manager, subresource, |subject, writer| {
-        let (kind, old) = (&target.kind, old.unwrap_or(subject.nothing));
+        let kind = &target.kind;
+        let made = if old.is_none() { (subject.nothing)() } else { Value::Null };
+        let old = old.unwrap_or(&made);
         if kind.is_events_view() {
             return apply::update(subject, writer, &seen(kind, old), &seen(kind, new));
         }
@@ -148,13 +150,12 @@ fn on_behalf<T>(
 ) -> T {
     let kind = &target.kind;
     let schema = schema::of_kind(kind);
-    let nothing = nothing(kind, &schema);
     let (api_version, now) = (kind.api_version(), server.timestamp());
     let subject = Subject {
         schema: &schema,
         api_version: &api_version,
         reset: &reset(kind, subresource),
-        nothing: &nothing,
+        nothing: &|| nothing(kind, &schema),
         knows: &|version| knows(kind, version),
     };
     let writer = Writer { manager, subresource, now: &now };
@@ -191,23 +192,26 @@ pub(crate) fn store(value: &mut Value, managers: Option<Value>) {
 
 /// Takes the times of the managers back when nothing but them would change.
 pub(crate) fn keep_times(old: &Value, value: &mut Value) {
-    let (before, after) = (&old["metadata"]["managedFields"], &value["metadata"]["managedFields"]);
-    if before == after || !same_but_for_times(before, after) {
-        return;
+    let (metadata, new_metadata) = (&old["metadata"], &value["metadata"]);
+    let (before, after) = (&metadata["managedFields"], &new_metadata["managedFields"]);
+    if before != after
+        && same_but("metadata", old, value)
+        && same_but("managedFields", metadata, new_metadata)
+        && same_but_for_times(before, after)
+    {
+        store(value, Some(before.clone()));
     }
-    let after = after.clone();
-    store(value, Some(before.clone()));
-    if value != old {
-        store(value, Some(after));
-    }
+}
+
+/// Whether two maps say the same, one field left aside.
+fn same_but(aside: &str, a: &Value, b: &Value) -> bool {
+    let (Value::Object(a), Value::Object(b)) = (a, b) else { return a == b };
+    let size = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(aside));
+    size(a) == size(b) && a.iter().all(|(name, value)| name == aside || b.get(name) == Some(value))
 }
 
 fn same_but_for_times(a: &Value, b: &Value) -> bool {
     let (Value::Array(a), Value::Array(b)) = (a, b) else { return false };
-    let without_time = |entry: &Value| {
-        let fields = entry.as_object().into_iter().flatten().filter(|(name, _)| *name != "time");
-        fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>()
-    };
     // The order follows the times, so that it does not count either.
-    a.len() == b.len() && a.iter().all(|one| b.iter().any(|other| without_time(one) == without_time(other)))
+    a.len() == b.len() && a.iter().all(|one| b.iter().any(|other| same_but("time", one, other)))
 }

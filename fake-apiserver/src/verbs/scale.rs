@@ -1,105 +1,264 @@
-//! Decides how the number of replicas is read and written through `/scale`. Never changes anything else.
-//! Answers to the scale storage of `kubernetes/pkg/registry/apps`.
-
-use std::sync::Arc;
+//! Decides how the number of replicas is read and written through `/scale`, by each kind of write, and who owns it then. Never
+//! changes anything else. Answers to the scale storage of `kubernetes/pkg/registry/apps` and of
+//! `k8s.io/apiextensions-apiserver/pkg/registry/customresource`.
 
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
+use crate::apply::Replicas;
+use crate::crds::{self, UNSET};
+use crate::kinds::{self, Kind, split_api_version};
 use crate::object::{Object, at, map_mut, metadata_mut, text};
 use crate::patch::Patch;
 use crate::request::Request;
 use crate::routes::Target;
 use crate::server::Server;
-use crate::status::{Result, Status};
-use crate::store::Store;
+use crate::status::{Cause, Result, Status};
+use crate::table;
+use crate::validate;
+use crate::verbs::apply::{self, APPLY};
 use crate::verbs::fields::{self, Fields};
 use crate::verbs::options::WriteOptions;
-use crate::verbs::{apply, update};
+use crate::verbs::{body, settle_namespace, update};
 
-pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
-    if let Some(version) = &target.kind.definition {
-        return crate::crds::scale(server, request, target, version);
-    }
-    let mut store = server.lock();
-    let current = store.get(target.index, &target.key()).map(Object::apart);
-    let current =
-        current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
-    let shown = scale_of(&current.value);
-    let wanted = match request.method.as_str() {
-        "PUT" => request.json("Scale")?,
-        "PATCH" if request.content_type == apply::APPLY => {
-            return applied(server, request, target, &mut store, &current);
-        }
-        "PATCH" => Patch::parse(&request.content_type, &request.body)?.apply(&target.kind, &shown)?,
-        _ => return Ok(Answer::json(200, &shown)),
-    };
-    let kind = if request.method == "PUT" { "UpdateOptions" } else { "PatchOptions" };
-    let options = WriteOptions::read(request, kind)?;
-    let mut value = Value::clone(&current.value);
-    let replicas = at(&wanted, &["spec", "replicas"]).cloned().unwrap_or_else(|| 0.into());
-    map_mut(&mut value, "spec").insert("replicas".into(), replicas);
-    let version = text(&wanted, &["metadata", "resourceVersion"]).to_owned();
-    metadata_mut(&mut value).insert("resourceVersion".into(), version.into());
-    let fields = Fields::By { manager: &options.manager, subresource: "scale" };
-    let main = Target { subresource: String::new(), ..target.clone() };
-    let object = update::write(server, &mut store, &main, &current, value, fields, options.dry)?;
-    server.announce(&store);
-    Ok(Answer::json(200, &scale_of(&object.value)))
+/// What a request wants a scale to be.
+enum Wish {
+    Replaced { scale: Value, warnings: Vec<String> },
+    Patched(Patch),
+    Applied { configuration: Value, repeated: Option<String> },
 }
 
-/// Applies a number of replicas, which is owned as the object's own field is.
-fn applied(
+pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
+    let kind = &target.kind;
+    let missing = || Status::not_found(&kind.group, &kind.plural, &target.name);
+    if matches!(request.method.as_str(), "GET" | "HEAD") {
+        let current =
+            server.lock().get(target.index, &target.key()).map(Object::apart).ok_or_else(missing)?;
+        let (shown, set) = shown(kind, &seen(kind, &current.value))?;
+        return if set { Ok(Answer::json(200, &shown)) } else { Err(crds::unset_scale(kind)) };
+    }
+    let scaled = Target { kind: kinds::scale(), subresource: "scale".into(), ..target.clone() };
+    let (options, wish) = read(server, request, target, &scaled)?;
+    let mut store = server.lock();
+    let current = store.get(target.index, &target.key()).map(Object::apart).ok_or_else(missing)?;
+    let object = seen(kind, &current.value);
+    let (mut before, set) = shown(kind, &object)?;
+    if !set {
+        before["spec"]["replicas"] = UNSET.into();
+    }
+    let version = kind.api_version();
+    let replicas = Replicas { api_version: &version, path: &|version| path(kind, version) };
+    let managers = &object["metadata"]["managedFields"];
+    fields::store(&mut before, replicas.to_scale(managers));
+    let given_uid = matches!(&wish, Wish::Replaced { .. });
+    let (scale, warnings) = wish.carry_out(server, request, target, &scaled, &options, &before)?;
+    check(server, target, &scaled, &scale, current.uid(), given_uid)?;
+    let owners = replicas
+        .to_object(managers, &scale["metadata"]["managedFields"])
+        .filter(|_| server.options.managed_fields);
+    let next = scaled_to(kind, object, &scale, given_uid);
+    let main = Target { subresource: String::new(), ..target.clone() };
+    let fields = Fields::Settled(owners);
+    let object = update::write(server, &mut store, &main, &current, next, fields, options.dry)?;
+    server.announce(&store);
+    let (after, _) = shown(kind, &seen(kind, &object.value))?;
+    Ok(Answer::json(200, &after).with_warnings(warnings))
+}
+
+/// What is wanted, as far as it can be known before the object is.
+fn read(
     server: &Server,
     request: &Request,
     target: &Target,
-    store: &mut Store,
-    current: &Arc<Object>,
-) -> Result<Answer> {
-    let options = WriteOptions::read(request, "PatchOptions")?;
-    let (configuration, _) = apply::read(&request.body)?;
-    let kind = &target.kind;
-    let given = (text(&configuration, &["apiVersion"]), text(&configuration, &["kind"]));
-    if given != ("autoscaling/v1", "Scale") {
-        return Err(Status::bad_request(format!("invalid object type: {}, Kind={}", given.0, given.1)));
+    scaled: &Target,
+) -> Result<(WriteOptions, Wish)> {
+    if request.method == "PUT" {
+        let options = WriteOptions::read(request, "UpdateOptions")?;
+        let read = body::object(server, request, &scaled.kind, &options);
+        let (mut scale, warnings) = read.map_err(|refusal| {
+            // Where scales are none of its kinds, the real server has no words for what is wrong with one.
+            let why = "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"";
+            let nameless = refusal.code == 400 && target.kind.definition.is_some();
+            if nameless { Status::bad_request(why) } else { refusal }
+        })?;
+        update::check_name(scaled, &scale)?;
+        settle_namespace(scaled, &mut scale)?;
+        return Ok((options, Wish::Replaced { scale, warnings }));
     }
-    let mut wanted = json!({"apiVersion": kind.api_version(), "kind": &*kind.kind});
-    wanted["metadata"] = json!({"name": target.name, "namespace": target.namespace});
-    if let Some(replicas) = at(&configuration, &["spec", "replicas"]) {
-        wanted["spec"] = json!({"replicas": replicas});
+    if request.content_type == APPLY {
+        let options = WriteOptions::read(request, "PatchOptions")?;
+        let (configuration, repeated) = apply::read(&request.body)?;
+        return Ok((options, Wish::Applied { configuration, repeated }));
     }
-    let force = options.force || !server.options.managed_fields;
-    let applied = fields::apply(server, target, Some(&current.value), &wanted, &options.manager, force);
-    let applied = applied.map_err(|mut conflicts| {
-        for conflict in &mut conflicts {
-            let using = format!(" using {}", kind.api_version());
-            conflict.manager = conflict.manager.replace(&using, " using autoscaling/v1");
-        }
-        apply::conflict(&conflicts)
-    })?;
-    let value = applied.object.unwrap_or_else(|| Value::clone(&current.value));
-    let main = Target { subresource: String::new(), ..target.clone() };
-    let managers = Fields::Settled(applied.managers);
-    let object = update::write(server, store, &main, current, value, managers, options.dry)?;
-    server.announce(store);
-    Ok(Answer::json(200, &scale_of(&object.value)))
+    let patch = Patch::parse(&request.content_type, &request.body)?;
+    Ok((WriteOptions::read(request, "PatchOptions")?, Wish::Patched(patch)))
 }
 
-fn scale_of(value: &Value) -> Value {
+impl Wish {
+    /// The scale that is wanted, with its managers, and what there is to warn of.
+    fn carry_out(
+        self,
+        server: &Server,
+        request: &Request,
+        target: &Target,
+        scaled: &Target,
+        options: &WriteOptions,
+        before: &Value,
+    ) -> Result<(Value, Vec<String>)> {
+        let (mut scale, warnings) = match self {
+            Self::Replaced { scale, warnings } => (scale, warnings),
+            Self::Patched(patch) => {
+                let value = patch.apply(&scaled.kind, before)?;
+                update::check_type(scaled, &value)?;
+                body::patched(server, request, &scaled.kind, value, options)?
+            }
+            Self::Applied { configuration, repeated } => {
+                apply::check(&scaled.kind, &configuration)?;
+                let (scale, managers) = applied(server, target, scaled, options, before, &configuration)?;
+                let mut scale = scale.unwrap_or_else(|| before.clone());
+                fields::store(&mut scale, managers);
+                let warned = apply::judge_repeated(repeated, options.validation)?;
+                update::check_name(scaled, &scale)?;
+                settle_namespace(scaled, &mut scale)?;
+                return Ok((scale, warned.into_iter().collect()));
+            }
+        };
+        update::check_name(scaled, &scale)?;
+        settle_namespace(scaled, &mut scale)?;
+        let managers = fields::after_update(server, scaled, Some(before), &scale, &options.manager, "scale");
+        fields::store(&mut scale, managers);
+        Ok((scale, warnings))
+    }
+}
+
+/// What a configuration makes of a scale: nothing where it stays as it is; and its managers.
+fn applied(
+    server: &Server,
+    target: &Target,
+    scaled: &Target,
+    options: &WriteOptions,
+    before: &Value,
+    configuration: &Value,
+) -> Result<(Option<Value>, Option<Value>)> {
+    // The real server can't make a custom resource's scale of what it merged: any change by applying ends so.
+    let custom = target.kind.definition.is_some();
+    let why = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
+    if custom && before["metadata"].get("managedFields").is_none() && server.options.managed_fields {
+        let live = "live object (/; autoscaling/v1, Kind=Scale)";
+        return Err(Status::untranslated(format!(
+            "failed to create manager for existing fields: failed to convert {live} {why}"
+        )));
+    }
+    let force = options.force || !server.options.managed_fields;
+    let applied = fields::apply(server, scaled, Some(before), configuration, &options.manager, force)
+        .map_err(|conflicts| apply::conflict(&conflicts))?;
+    if custom && applied.object.is_some() {
+        let metadata = |field| text(configuration, &["metadata", field]);
+        let new = format!("{}/{}; autoscaling/v1, Kind=Scale", metadata("namespace"), metadata("name"));
+        return Err(Status::untranslated(format!("failed to convert new object ({new}) {why}")));
+    }
+    Ok((applied.object, applied.managers))
+}
+
+/// Refuses a scale that can't be.
+fn check(
+    server: &Server,
+    target: &Target,
+    scaled: &Target,
+    scale: &Value,
+    uid: &str,
+    given_uid: bool,
+) -> Result<()> {
+    let kind = &target.kind;
+    let replicas = at(scale, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
+    if kind.definition.is_some() {
+        return if replicas == UNSET { Err(crds::empty_scale(kind)) } else { Ok(()) };
+    }
+    if !server.is_raw() {
+        let mut causes = validate::create(&scaled.kind, scale);
+        if replicas < 0 {
+            let why = "must be greater than or equal to 0";
+            causes.push(Cause::invalid("spec.replicas", replicas, why));
+        }
+        if !causes.is_empty() {
+            return Err(Status::invalid_object(&scaled.kind, &target.name, &causes));
+        }
+    }
+    let wanted = text(scale, &["metadata", "uid"]);
+    if wanted.is_empty() || wanted == uid || given_uid {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+    Err(Status::conflict(&kind.group, &format!("{}/scale", kind.plural), &target.name, &why))
+}
+
+/// The object with the number of its scale, and with what the writer insists on.
+fn scaled_to(kind: &Kind, mut object: Value, scale: &Value, given_uid: bool) -> Value {
+    let replicas = at(scale, &["spec", "replicas"]).cloned().unwrap_or_else(|| 0.into());
+    let version = text(scale, &["metadata", "resourceVersion"]);
+    if kind.definition.is_some() {
+        crds::set_replicas(kind, &mut object, replicas);
+    } else {
+        map_mut(&mut object, "spec").insert("replicas".into(), replicas);
+    }
+    // A custom resource goes on from its last version where nothing is said of versions.
+    if kind.definition.is_none() || !version.is_empty() {
+        metadata_mut(&mut object).insert("resourceVersion".into(), version.into());
+    }
+    let uid = text(scale, &["metadata", "uid"]);
+    if given_uid && !uid.is_empty() {
+        metadata_mut(&mut object).insert("uid".into(), uid.into());
+    }
+    object
+}
+
+/// The object in the version of the request.
+fn seen(kind: &Kind, stored: &Value) -> Value {
+    kind.view(stored).unwrap_or_else(|| stored.clone())
+}
+
+/// Where a version of a kind keeps the number.
+fn path(kind: &Kind, api_version: &str) -> Option<Vec<String>> {
+    if let Some(version) = &kind.definition {
+        return version.path_of_replicas(api_version);
+    }
+    let known = match split_api_version(api_version) {
+        ("", "v1") => kind.group.is_empty(),
+        ("apps", "v1" | "v1beta1" | "v1beta2") => kind.group == "apps",
+        _ => false,
+    };
+    known.then(|| vec!["spec".to_owned(), "replicas".to_owned()])
+}
+
+/// The scale of an object, and whether its number was ever set.
+fn shown(kind: &Kind, object: &Value) -> Result<(Value, bool)> {
+    let (replicas, status) = if kind.definition.is_some() {
+        crds::scale_of(kind, object).map_err(Status::untranslated)?
+    } else {
+        let number = |path: &[&str]| at(object, path).and_then(Value::as_i64);
+        let mut status = json!({"replicas": number(&["status", "replicas"]).unwrap_or(0)});
+        let selector = at(object, &["spec", "selector"]);
+        let selector = match &*kind.kind {
+            "ReplicationController" => table::selector(Some(&json!({"matchLabels": selector}))),
+            _ => table::selector(selector),
+        };
+        if !selector.is_empty() {
+            status["selector"] = selector.into();
+        }
+        (Some(number(&["spec", "replicas"]).unwrap_or(0)), status)
+    };
     let mut metadata = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        metadata[field] = value["metadata"][field].clone();
+        if let Some(one) = object["metadata"].get(field) {
+            metadata[field] = one.clone();
+        }
     }
-    let number = |path: &str| value.pointer(path).cloned().unwrap_or_else(|| 0.into());
-    let mut status = json!({"replicas": number("/status/replicas")});
-    let labels = at(value, &["spec", "selector", "matchLabels"]).or_else(|| at(value, &["spec", "selector"]));
-    if let Some(labels) = labels.and_then(Value::as_object) {
-        let labels: Vec<String> =
-            labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or(""))).collect();
-        status["selector"] = labels.join(",").into();
-    }
-    json!({
-        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
-        "spec": {"replicas": number("/spec/replicas")}, "status": status,
-    })
+    let spec = match replicas {
+        None | Some(0) => json!({}),
+        Some(replicas) => json!({"replicas": replicas}),
+    };
+    let scale = json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status,
+    });
+    Ok((scale, replicas.is_some()))
 }

@@ -69,11 +69,18 @@ fn upserts(target: &Target, value: &Value) -> Result<()> {
     if uid.is_empty() {
         return Ok(());
     }
-    let key = format!("/registry/{}/{}", target.kind.plural, target.key());
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: "
-    );
+    let why = precondition(target, uid, "");
     Err(Status::conflict(&target.kind.group, &target.kind.plural, &target.name, &why))
+}
+
+/// The words of the real server's store for a uid that is another one's.
+fn precondition(target: &Target, wanted: &str, found: &str) -> String {
+    let kind = &target.kind;
+    let group = if kind.definition.is_some() { format!("{}/", kind.group) } else { String::new() };
+    let key = format!("/registry/{group}{}/{}", kind.plural, target.key());
+    format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    )
 }
 
 pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
@@ -111,7 +118,7 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
 }
 
 /// A patch may not change the type; without one, nothing of the object can be read.
-fn check_type(target: &Target, new: &Value) -> Result<()> {
+pub(super) fn check_type(target: &Target, new: &Value) -> Result<()> {
     let kind = &target.kind;
     let (new_kind, new_version) = (text(new, &["kind"]), text(new, &["apiVersion"]));
     if (new_kind, new_version) == (&*kind.kind, &*kind.api_version()) {
@@ -269,8 +276,7 @@ fn check_version(target: &Target, current: &Object, value: &Value) -> Result<()>
     }
     let uid = text(value, &["metadata", "uid"]);
     if !uid.is_empty() && uid != current.uid() {
-        let why =
-            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.uid());
+        let why = precondition(target, uid, current.uid());
         return Err(Status::conflict(&kind.group, &kind.plural, &target.name, &why));
     }
     Ok(())
