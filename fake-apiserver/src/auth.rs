@@ -3,6 +3,7 @@
 //! and without configured credentials, everybody is trusted. Answers to
 //! `k8s.io/apiserver/pkg/authentication` with `--authorization-mode=AlwaysAllow`, which has no anonymous users.
 
+pub(crate) mod impersonate;
 pub(crate) mod jwt;
 pub(crate) mod reviews;
 mod tokens;

@@ -136,17 +136,14 @@ pub(crate) fn refusal_of(kinds: &Kinds, path: &str) -> Option<Box<Status>> {
     fits.then(|| Status::not_found(group, plural, name))
 }
 
-/// What there is to warn of before it is known what comes of a request: the version may be on its way out, and what is wrong
-/// with the fields is said of refused objects too.
-pub(crate) fn warnings_of_request(request: &Request, target: &Target, refused: bool) -> Vec<String> {
-    let kind = &target.kind;
-    let Some(version) = &kind.definition else { return Vec::new() };
-    let mut warnings: Vec<String> = version.warning.iter().cloned().collect();
-    if refused && target.subresource != "scale" && matches!(request.method.as_str(), "POST" | "PUT") {
-        // A strict request was refused for them, and says so.
-        warnings.extend(field_warnings(kind, request).unwrap_or_default());
+/// What is wrong with the fields of a refused object, which is said of it too.
+pub(crate) fn warnings_of_refused(request: &Request, target: &Target, refused: bool) -> Vec<String> {
+    let writes = target.subresource != "scale" && matches!(request.method.as_str(), "POST" | "PUT");
+    if target.kind.definition.is_none() || !refused || !writes {
+        return Vec::new();
     }
-    warnings
+    // A strict request was refused for them, and says so.
+    field_warnings(&target.kind, request).unwrap_or_default()
 }
 
 /// What nobody may ask of a custom resource, in the words that it has for that; those of typed kinds are other ones.

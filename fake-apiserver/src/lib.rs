@@ -20,7 +20,7 @@
 //! | tables, metadata alone, YAML, protocol buffers for some kinds | `present`, `table`, `protobuf` |
 //! | discovery, OpenAPI v2 and v3, custom resources included | `discovery`, `openapi` |
 //! | large answers in gzip, to those who take it | `compress` |
-//! | tokens, client certificates, TLS, limits of requests, `/metrics`, `/livez`, `/readyz` | `auth`, `serving`, `metrics` |
+//! | tokens, client certificates, acting for others, TLS, limits of requests, `/metrics`, `/livez`, `/readyz` | `auth`, `serving`, `metrics` |
 //! | what etcd would keep, in a folder where one is named | `log` |
 //!
 //! | not there | what there is instead |
@@ -38,11 +38,6 @@
 //! | faults on demand, a journal, objects that are stored unchecked | tests ask for them; see [`Faults`], [`Journal`], [`FakeApiServer::apply_as_is`] |
 //! | a watcher that does not read is cut, and never slows a write | a test's watcher may stand still |
 //! | the history is counted in events of each kind, and not in minutes | a test can say when a version expires |
-
-#![expect(
-    clippy::unnecessary_box_returns,
-    reason = "refusals are boxed where they are made, because results carry them boxed"
-)]
 
 mod admin;
 mod admission;

@@ -8,7 +8,7 @@ mod classes;
 mod configs;
 mod drivers;
 mod events;
-mod field;
+pub(crate) mod field;
 mod jobs;
 mod leases;
 mod metadata;
@@ -67,6 +67,7 @@ fn status(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
         ("", "ResourceQuota") => quotas::quota_status(new),
         ("policy", "PodDisruptionBudget") => policies::budget_status(new),
         ("", "Node") => nodes::update(old, new),
+        ("", "Service") => services::status(new),
         ("", "Pod") => pods::status::update(old, new),
         _ => Vec::new(),
     }

@@ -52,6 +52,13 @@ pub(crate) fn answer(server: &Server, request: &Request, question: &Question) ->
     let mut review = request.json(question.kind)?;
     check_type(&review, question)?;
     let fields = as_map_mut(&mut review);
+    let known = ["kind", "apiVersion", "metadata", "spec", "status"];
+    let unknown: Vec<String> =
+        fields.keys().filter(|name| !known.contains(&name.as_str())).cloned().collect();
+    let warnings: Vec<String> = unknown.iter().map(|name| format!("unknown field \"{name}\"")).collect();
+    for name in &unknown {
+        fields.remove(name);
+    }
     fields.insert("kind".into(), question.kind.into());
     fields.insert("apiVersion".into(), question.api_version.into());
     if !fields.get("metadata").is_some_and(Value::is_object) {
@@ -77,7 +84,7 @@ pub(crate) fn answer(server: &Server, request: &Request, question: &Question) ->
         }
         _ => access_review(question, &mut review)?,
     }
-    Ok(Answer::json(201, &review))
+    Ok(Answer::json(201, &review).with_warnings(warnings))
 }
 
 fn check_type(review: &Value, question: &Question) -> Result<()> {

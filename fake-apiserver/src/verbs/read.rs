@@ -20,8 +20,7 @@ pub(crate) fn get(server: &Server, request: &Request, target: &Target) -> Result
     drop(store);
     let object =
         object.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
-    let warning = (target.kind.kind == "Endpoints").then(|| crate::warnings::endpoints().to_owned());
-    Ok(Answer::object(200, &target.kind, &object).with_warnings(warning))
+    Ok(Answer::object(200, &target.kind, &object))
 }
 
 /// A resource version, refused in Go's words when it is none.

@@ -214,9 +214,24 @@ pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, valu
     }
 }
 
+/// Where a daemon set counts the changes of its template.
+const COUNT: &str = "deprecated.daemonset.template.generation";
+
+/// Takes the count out of metadata that are shown alone: it is no annotation where a real server keeps it.
+pub(crate) fn forget_count(kind: &Kind, metadata: &mut Value) {
+    if kind.kind != "DaemonSet" || kind.custom {
+        return;
+    }
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.remove(COUNT);
+        if annotations.is_empty() {
+            as_map_mut(metadata).remove("annotations");
+        }
+    }
+}
+
 /// A daemon set counts the changes of its template in an annotation that nobody else writes.
-fn count_templates(kind: &Kind, old: Option<&Value>, value: &mut Value) {
-    const COUNT: &str = "deprecated.daemonset.template.generation";
+pub(crate) fn count_templates(kind: &Kind, old: Option<&Value>, value: &mut Value) {
     if kind.kind != "DaemonSet" || kind.group != "apps" {
         return;
     }
