@@ -17,6 +17,7 @@ mod objects;
 mod openapi;
 mod program;
 mod prune;
+mod room;
 mod rules;
 mod scale;
 mod schema;

@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::budget::{self, Stop};
 use super::checker::{self, Comes};
 use super::libraries;
+use super::room;
 use super::schema::Schema;
 
 /// The longest rule that is read, and how deep its brackets may go: beyond that it is taken as kept.
@@ -65,13 +66,15 @@ pub(super) struct Program {
     expr: IdedExpr,
     /// What it costs in any case.
     base: u64,
+    depth: usize,
     pub(super) uses_old: bool,
 }
 
 impl Program {
     /// What it comes to, within what is left of an object's budget.
     pub(super) fn run(&self, variables: &Context<'_, '_>, left: &mut u64) -> Result<cel::Value, Stop> {
-        budget::run(&self.expr, self.base, variables, left)
+        room::at_depth(self.depth, || budget::run(&self.expr, self.base, variables, left))
+            .unwrap_or(Err(Stop::Call))
     }
 }
 
@@ -91,10 +94,19 @@ pub(super) fn compile(rule: &str) -> Result<Option<Arc<Program>>, String> {
     if rule.trim().is_empty() || rule.len() > LONGEST {
         return Ok(None);
     }
+    room::at_length(rule.len(), || read(rule)).unwrap_or(Ok(None))
+}
+
+fn read(rule: &str) -> Result<Option<Arc<Program>>, String> {
     let program = ENVIRONMENT.compile(rule).map_err(|errors| {
         // The same as upstream's, but for a space.
         format!("compilation failed: {}", errors.to_string().replace("\n| ", "\n | "))
     })?;
+    let depth = room::depth_of(program.expression());
+    if depth > room::DEEPEST {
+        tracing::warn!(%rule, "a rule of a custom resource goes too deep, and is taken as kept");
+        return Ok(None);
+    }
     let mut names = Names::default();
     names.read(program.expression(), &mut Vec::new());
     if let Some((id, name)) = names.unknown.first() {
@@ -105,7 +117,7 @@ pub(super) fn compile(rule: &str) -> Result<Option<Arc<Program>>, String> {
     let mut expr = program.expression().clone();
     heed_nulls(&mut expr);
     let base = budget::weave(&mut expr);
-    Ok(Some(Arc::new(Program { expr, base, uses_old: names.uses_old })))
+    Ok(Some(Arc::new(Program { expr, base, depth, uses_old: names.uses_old })))
 }
 
 /// What is null can be read, but is not there for `has`.
@@ -152,7 +164,17 @@ pub(super) fn check_types(
     root: bool,
     optional_old: bool,
 ) -> Result<Option<Comes>, String> {
+    if rule.len() > LONGEST {
+        return Ok(None);
+    }
+    room::at_length(rule.len(), || check_here(rule, schema, root, optional_old)).unwrap_or(Ok(None))
+}
+
+fn check_here(rule: &str, schema: &Value, root: bool, optional_old: bool) -> Result<Option<Comes>, String> {
     let Ok(program) = ENVIRONMENT.compile(rule) else { return Ok(None) };
+    if room::depth_of(program.expression()) > room::DEEPEST {
+        return Ok(None);
+    }
     let (comes, mistakes) = checker::check(program.expression(), schema, root, optional_old);
     let place = |id: u64| program.source_info().offset_for(id).map_or(0, |(start, _)| start as usize);
     let mut mistakes: Vec<(usize, String)> = mistakes.into_iter().map(|(id, why)| (place(id), why)).collect();
