@@ -46,7 +46,7 @@ impl<'a> Shell<'a> {
             (r"(resourceVersion: ).*", "${1}\"1\""),
             // An age, which is a column; how long a pod tolerates something follows a word.
             (r"(?m)(  )\d+m?\d*s$", "${1}1s"),
-            (r"( )\d+m?\d*s(   Filesystem)", "${1}1s${2}"),
+            (r"( )\d+m?\d*s +Filesystem", "${1}1s    Filesystem"),
             // What differs names the files that it was written to.
             (r"(?m)^(diff|---|\+\+\+) .*/(LIVE|MERGED)-.*$", "$1 $2"),
             (r"(?m)[ \t]+$", ""),
