@@ -43,11 +43,31 @@ pub(crate) fn apply(kind: &Kind, value: &mut Value) {
         ("coordination.k8s.io", "Lease") | ("policy", "PodDisruptionBudget") => {
             default_in(value, "spec", json!({}));
         }
+        ("resource.k8s.io", "ResourceClaim") => device_requests(map(value, "spec")),
+        ("resource.k8s.io", "ResourceClaimTemplate") => device_requests(map(map(value, "spec"), "spec")),
         ("scheduling.k8s.io", "PriorityClass") => {
             default_in(value, "preemptionPolicy", "PreemptLowerPriority".into());
             default_in(value, "value", 0.into());
         }
         _ => {}
+    }
+}
+
+/// A request for devices means one of them unless it says otherwise.
+fn device_requests(spec: &mut Value) {
+    let Some(devices) = spec.get_mut("devices") else { return };
+    for request in items(devices, "requests") {
+        if let Some(exactly) = request.get_mut("exactly") {
+            counted(exactly);
+        }
+        items(request, "firstAvailable").for_each(counted);
+    }
+}
+
+fn counted(request: &mut Value) {
+    default_in(request, "allocationMode", "ExactCount".into());
+    if request["allocationMode"] == "ExactCount" {
+        default_in(request, "count", 1.into());
     }
 }
 

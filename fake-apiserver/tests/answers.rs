@@ -260,3 +260,50 @@ async fn a_daemon_set_keeps_its_count_out_of_metadata_alone() {
     let alone: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(alone["metadata"].get("annotations"), None);
 }
+
+#[tokio::test]
+async fn a_pod_is_labelled_with_where_its_node_is() {
+    let server = server();
+    let zone = "topology.kubernetes.io/zone";
+    let node = json!({"metadata": {"name": "n", "labels": {zone: "z", "other": "x"}}});
+    assert_eq!(json(&server, &post("/api/v1/nodes"), node).await.0, 201);
+    json(
+        &server,
+        &post("/api/v1/namespaces/default/serviceaccounts"),
+        json!({"metadata": {"name": "default"}}),
+    )
+    .await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str, node: Option<&str>| {
+        let spec = json!({"nodeName": node, "containers": [{"name": "c", "image": "i"}]});
+        json!({"metadata": {"name": name}, "spec": spec})
+    };
+    let placed = json(&server, &post(pods), pod("a", Some("n"))).await.1;
+    assert_eq!(placed["metadata"]["labels"], json!({zone: "z"}));
+    json(&server, &post(pods), pod("b", None)).await;
+    let binding = json!({"metadata": {"name": "b"}, "target": {"kind": "Node", "name": "n"}});
+    assert_eq!(json(&server, &post(&format!("{pods}/b/binding")), binding).await.0, 201);
+    let bound = json(&server, &format!("GET {pods}/b"), Value::Null).await.1;
+    assert_eq!(bound["metadata"]["labels"], json!({zone: "z"}));
+}
+
+#[tokio::test]
+async fn what_is_not_said_and_what_is_said_wrong_of_rarer_kinds() {
+    let server = server();
+    let claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+    let request = json!({"name": "r", "exactly": {"deviceClassName": "c"}});
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}});
+    let made = json(&server, &post(claims), claim).await.1;
+    let asked = &made["spec"]["devices"]["requests"][0]["exactly"];
+    assert_eq!((&asked["allocationMode"], &asked["count"]), (&json!("ExactCount"), &json!(1)));
+
+    let fields = |answer: &Value| answer["details"]["causes"].as_array().map_or(0, Vec::len);
+    let namespace = json!({"metadata": {"name": "ns"}, "spec": {"finalizers": ["nodomain", ""]}});
+    assert_eq!(fields(&json(&server, &post("/api/v1/namespaces"), namespace).await.1), 4);
+    let node = json!({"metadata": {"name": "n"}, "spec": {"podCIDRs": ["10.0.0.0/24", "10.0.1.0/24"]}});
+    assert_eq!(fields(&json(&server, &post("/api/v1/nodes"), node).await.1), 1);
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"});
+    let binding = json!({"metadata": {"name": "b"}, "roleRef": role, "subjects": [{"kind": "ServiceAccount", "name": "a"}]});
+    assert_eq!(json(&server, &post(bindings), binding).await.0, 201);
+}

@@ -85,16 +85,32 @@ fn finalizers(value: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Finalizers of the server's own kinds have a domain, but for a few.
+const NO_DOMAIN: &str = "name is neither a standard finalizer name nor is it fully qualified";
+
+/// Whether a finalizer lacks the domain that those of the server's own kinds have, but for a few.
+fn lacks_domain(finalizer: &str) -> bool {
+    !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer)
+}
+
 fn domains(kind: &Kind, value: &Value) -> Vec<Cause> {
     let finalizers = strings(value, &["metadata", "finalizers"]).into_iter().enumerate();
-    let wrong = finalizers.filter(|(_, finalizer)| {
-        !kind.custom && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer)
-    });
-    let why = "name is neither a standard finalizer name nor is it fully qualified";
-    wrong
-        .map(|(index, finalizer)| Cause::invalid(format!("metadata.finalizers[{index}]"), finalizer, why))
-        .collect()
+    let wrong = finalizers.filter(|(_, finalizer)| !kind.custom && lacks_domain(finalizer));
+    let field = |index: usize| format!("metadata.finalizers[{index}]");
+    wrong.map(|(index, finalizer)| Cause::invalid(field(index), finalizer, NO_DOMAIN)).collect()
+}
+
+/// What a namespace waits for besides the finalizers that every object may have.
+pub(super) fn namespace(value: &Value) -> Vec<Cause> {
+    let field = "spec.finalizers";
+    let mut causes = Vec::new();
+    for finalizer in strings(value, &["spec", "finalizers"]) {
+        let wrong = names::qualified_names(finalizer).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid(field, finalizer, &why)));
+        if lacks_domain(finalizer) {
+            causes.push(Cause::invalid(field, finalizer, NO_DOMAIN));
+        }
+    }
+    causes
 }
 
 /// A map of annotations.

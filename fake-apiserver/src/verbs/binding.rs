@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::admission;
 use crate::answer::Answer;
 use crate::object::{Object, as_map_mut, at, map_mut, metadata_mut, text};
 use crate::request::Request;
@@ -29,7 +30,11 @@ pub(crate) fn bind(server: &Server, request: &Request, target: &Target) -> Resul
     let pod = pod.ok_or_else(|| Status::not_found("", "pods", &target.name))?;
     check_pod(&target, &pod, &binding)?;
     if !dry {
-        store.put(target.index, target.key(), bound(server, &pod, &binding));
+        let mut placed = bound(server, &pod, &binding);
+        if text(&binding, &["target", "kind"]) == "Node" {
+            admission::topology::label(&store, text(&binding, &["target", "name"]), &mut placed);
+        }
+        store.put(target.index, target.key(), placed);
         server.announce(&store);
     }
     let done =

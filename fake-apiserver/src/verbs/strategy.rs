@@ -185,9 +185,7 @@ fn restore(old: &Value, value: &mut Value, field: &str) {
 /// What a kind's update does besides; a place for the kinds that stamp times.
 pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, value: &mut Value) {
     crate::verbs::addresses::normalise(target, Some(old), value);
-    if target.subresource.is_empty() {
-        count_templates(&target.kind, Some(old), value);
-    }
+    count_templates(&target.kind, Some(old), value);
     if target.kind.kind == "Pod" && target.subresource == "status" {
         let kept = old["status"].get("qosClass").cloned();
         let status = crate::object::map_mut(value, "status");
