@@ -83,6 +83,7 @@ pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<(), &'stati
         "PersistentVolume" => default_in(map(value, "status"), "phase", "Pending".into()),
         "Pod" => {
             condition_times(value);
+            pod_addresses(map(value, "status"));
             for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
                 for container in items(map(value, "status"), list) {
                     default_in(container, "lastState", json!({}));
@@ -103,6 +104,22 @@ pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<(), &'stati
         _ => {}
     }
     Ok(())
+}
+
+/// The first of a pod's addresses is its address; where they say otherwise, the older field is believed.
+fn pod_addresses(status: &mut Value) {
+    let first = |status: &Value| status.pointer("/podIPs/0/ip").cloned();
+    match status.get("podIP").cloned().filter(|ip| *ip != "") {
+        Some(ip) if first(status).as_ref() != Some(&ip) => {
+            as_map_mut(status).insert("podIPs".into(), json!([{"ip": ip}]));
+        }
+        Some(_) => {}
+        None => {
+            if let Some(ip) = first(status) {
+                as_map_mut(status).insert("podIP".into(), ip);
+            }
+        }
+    }
 }
 
 /// Conditions of the older kinds show their times even when they have none.

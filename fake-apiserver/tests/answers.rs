@@ -285,6 +285,17 @@ async fn a_pod_is_labelled_with_where_its_node_is() {
     assert_eq!(json(&server, &post(&format!("{pods}/b/binding")), binding).await.0, 201);
     let bound = json(&server, &format!("GET {pods}/b"), Value::Null).await.1;
     assert_eq!(bound["metadata"]["labels"], json!({zone: "z"}));
+    for (status, ip, ips) in [
+        (json!({"podIPs": [{"ip": "192.0.2.1"}]}), "192.0.2.1", "192.0.2.1"),
+        (json!({"podIP": "192.0.2.2"}), "192.0.2.2", "192.0.2.2"),
+    ] {
+        let patch = json!({"status": status});
+        let written = ask(&server, &format!("PATCH {pods}/b/status"), MERGE, patch).await.1;
+        assert_eq!(
+            (&written["status"]["podIP"], &written["status"]["podIPs"]),
+            (&json!(ip), &json!([{"ip": ips}]))
+        );
+    }
 }
 
 #[tokio::test]
@@ -306,4 +317,35 @@ async fn what_is_not_said_and_what_is_said_wrong_of_rarer_kinds() {
     let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"});
     let binding = json!({"metadata": {"name": "b"}, "roleRef": role, "subjects": [{"kind": "ServiceAccount", "name": "a"}]});
     assert_eq!(json(&server, &post(bindings), binding).await.0, 201);
+}
+
+#[tokio::test]
+async fn paths_are_published_as_a_real_server_publishes_them() {
+    let server = server();
+    let apps = json(&server, "GET /openapi/v3/apis/apps/v1", Value::Null).await.1;
+    let item = &apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
+    let codes =
+        |operation: &Value| operation["responses"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(codes(&item["put"]), ["200", "201", "401"]);
+    assert_eq!(codes(&item["delete"]), ["200", "202", "401"]);
+    assert_eq!(item["get"].get("parameters"), None);
+    assert_eq!(item["patch"]["description"], "partially update the specified Deployment");
+    let all = &apps["paths"]["/apis/apps/v1/deployments"];
+    assert_eq!(
+        all["parameters"].as_array().map(Vec::len),
+        Some(12),
+        "a path with one operation has its parameters"
+    );
+    assert!(all["get"]["responses"]["200"]["content"]["application/json;stream=watch"].is_object());
+
+    let older = json(&server, "GET /openapi/v2", Value::Null).await.1;
+    let item = &older["paths"]["/api/v1/namespaces/{namespace}/configmaps/{name}"];
+    assert_eq!(item["patch"]["consumes"][3], "application/apply-patch+yaml");
+    assert_eq!(item["patch"]["schemes"], json!(["https"]));
+    let reference = item["delete"]["parameters"][0]["$ref"].as_str().unwrap();
+    let name = reference.strip_prefix("#/parameters/").unwrap();
+    assert_eq!(older["parameters"][name]["in"], "body");
+    let map = &older["definitions"]["io.k8s.api.core.v1.ConfigMap"]["properties"];
+    assert_eq!(map["metadata"].get("default"), None, "defaults are not said in the older edition");
+    assert_eq!(older["definitions"]["io.k8s.apimachinery.pkg.api.resource.Quantity"]["type"], "string");
 }
