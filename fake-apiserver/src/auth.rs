@@ -71,7 +71,7 @@ pub(crate) struct Authenticator {
 }
 
 impl Authenticator {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &Options, key: jwt::Key) -> Self {
         let users = options
             .tokens
             .iter()
@@ -79,7 +79,7 @@ impl Authenticator {
         Self {
             tokens: users.collect(),
             required: !options.tokens.is_empty() || options.credentials_required,
-            key: jwt::Key::new(options.ids),
+            key,
         }
     }
 

@@ -3,10 +3,12 @@
 //! controllers take a moment; conversion by webhook is not done, and rules are evaluated as far as `rules` says.
 //! Never holds an object: the store does. Answers to `k8s.io/apiextensions-apiserver`.
 
+pub(crate) mod budget;
 mod definition;
 mod embedded;
 mod extensions;
 mod formats;
+mod libraries;
 mod lists;
 mod names;
 mod numbers;
@@ -151,8 +153,10 @@ pub(crate) fn check_request(request: &Request, target: &Target) -> Result<()> {
     const PATCHES: &[&str] =
         &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
     let kind = &target.kind;
-    if kind.definition.is_none() {
-        return Ok(());
+    let Some(version) = &kind.definition else { return Ok(()) };
+    if let Some(why) = version.unconverted() {
+        let what = format!("{}, Kind={}", kind.api_version(), kind.kind);
+        return Err(Status::untranslated(format!("conversion webhook for {what} failed: {why}")));
     }
     match (request.method.as_str(), target.name.is_empty(), target.subresource.as_str()) {
         ("PATCH" | "PUT", true, _) => Err(Status::bad_request("name must be provided")),

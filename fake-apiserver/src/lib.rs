@@ -27,7 +27,9 @@
 //! |---|---|
 //! | controllers: garbage collection, scheduling, binding, status | whoever writes; only what becomes of definitions of custom resources is seen to |
 //! | authorization: nothing is forbidden to somebody who is let in | access reviews say so |
-//! | webhooks, aggregation of other API servers, exec, logs, proxies | 404 or 405 |
+//! | webhooks that admit or convert | none is called; custom resources that one is to convert are served in the version in which they are stored, and in others it is said to have failed |
+//! | aggregation of other API servers, exec, logs, proxies | 404 or 405 |
+//! | what a rule of a custom resource costs before there is a value | a rule that costs too much for a value ends there |
 //! | quorum: there is one server | a folder, an fsync before each answer |
 //!
 //! | different on purpose | why |
@@ -55,6 +57,7 @@ mod hash;
 mod history;
 mod http;
 mod journal;
+mod kept;
 mod kinds;
 mod log;
 mod metrics;
@@ -129,7 +132,7 @@ impl FakeApiServer {
     }
 
     /// A server that keeps everything in a folder, and goes on where the last one there ended: objects, kinds, resource
-    /// versions. What a client was told holds after the process is killed, or the machine loses its power. The first
+    /// versions, and the key with which tokens of service accounts are signed. What a client was told holds after the process is killed, or the machine loses its power. The first
     /// server in a folder makes the four namespaces.
     ///
     /// Watches and answers wait for the disk; [`FakeApiServer::get`], [`FakeApiServer::objects`] and

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::Change;
 use crate::answer::{Answer, METRICS};
+use crate::auth::jwt::Key;
 use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::crds;
@@ -51,8 +52,8 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(options: Options) -> Self {
         let store = Store::new(options.history, options.watch_buffer);
-        let names = Names::new(options.ids);
-        Self::start(options, Arc::new(Mutex::new(store)), names, None)
+        let (names, key) = (Names::new(options.ids), Key::new(options.ids));
+        Self::start(options, Arc::new(Mutex::new(store)), names, None, key)
     }
 
     /// A server that goes on where the one before it in that folder ended.
@@ -69,17 +70,18 @@ impl Server {
         if revision > fresh {
             names.resume(revision);
         }
-        Ok(Self::start(options, store, names, Some(log)))
+        let key = Key::of(folder, options.ids)?;
+        Ok(Self::start(options, store, names, Some(log), key))
     }
 
     /// A server whose log is somebody else's.
     #[cfg(test)]
     pub(crate) fn on(options: Options, store: Arc<Mutex<Store>>, log: Log) -> Self {
-        let names = Names::new(options.ids);
-        Self::start(options, store, names, Some(log))
+        let (names, key) = (Names::new(options.ids), Key::new(options.ids));
+        Self::start(options, store, names, Some(log), key)
     }
 
-    fn start(options: Options, store: Arc<Mutex<Store>>, names: Names, log: Option<Log>) -> Self {
+    fn start(options: Options, store: Arc<Mutex<Store>>, names: Names, log: Option<Log>, key: Key) -> Self {
         let server = Self {
             names: Mutex::new(names),
             store,
@@ -88,7 +90,7 @@ impl Server {
             faults: faults::Switches::default(),
             journal: journal::Log::new(options.journal),
             log,
-            users: Authenticator::new(&options),
+            users: Authenticator::new(&options, key),
             metrics: Counting::default(),
             stopping: AtomicBool::new(false),
             options,
