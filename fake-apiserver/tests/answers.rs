@@ -229,6 +229,9 @@ async fn methods_and_parameters_that_few_clients_send() {
         (format!("GET {MAPS}?timeout=bogus"), 400),
         (format!("GET {MAPS}?timeout=10s"), 200),
         (format!("GET {MAPS}?resourceVersion=x"), 400),
+        (format!("GET {MAPS}?timeoutSeconds=x"), 400),
+        (format!("GET {MAPS}/a?export=true"), 400),
+        ("POST /openapi/v3".to_owned(), 200),
         ("GET /api/v1/watch/namespaces/default/configmaps?timeoutSeconds=0".to_owned(), 200),
     ] {
         let (method, path) = what.split_once(' ').unwrap();
@@ -281,7 +284,13 @@ async fn a_pod_is_labelled_with_where_its_node_is() {
     let placed = json(&server, &post(pods), pod("a", Some("n"))).await.1;
     assert_eq!(placed["metadata"]["labels"], json!({zone: "z"}));
     json(&server, &post(pods), pod("b", None)).await;
-    let binding = json!({"metadata": {"name": "b"}, "target": {"kind": "Node", "name": "n"}});
+    let mut binding = json!({"target": {"kind": "Node", "name": "n"}});
+    assert_eq!(
+        json(&server, &post(&format!("{pods}/b/binding")), binding.clone()).await.0,
+        400,
+        "it has no name"
+    );
+    binding["metadata"] = json!({"name": "b"});
     assert_eq!(json(&server, &post(&format!("{pods}/b/binding")), binding).await.0, 201);
     let bound = json(&server, &format!("GET {pods}/b"), Value::Null).await.1;
     assert_eq!(bound["metadata"]["labels"], json!({zone: "z"}));
@@ -307,6 +316,10 @@ async fn what_is_not_said_and_what_is_said_wrong_of_rarer_kinds() {
     let made = json(&server, &post(claims), claim).await.1;
     let asked = &made["spec"]["devices"]["requests"][0]["exactly"];
     assert_eq!((&asked["allocationMode"], &asked["count"]), (&json!("ExactCount"), &json!(1)));
+
+    let status = json!({"metadata": {"labels": {"a": "b"}}});
+    let written = ask(&server, &format!("PATCH {claims}/c/status"), MERGE, status).await.1;
+    assert_eq!(written["metadata"].get("labels"), None);
 
     let fields = |answer: &Value| answer["details"]["causes"].as_array().map_or(0, Vec::len);
     let namespace = json!({"metadata": {"name": "ns"}, "spec": {"finalizers": ["nodomain", ""]}});
@@ -348,4 +361,24 @@ async fn paths_are_published_as_a_real_server_publishes_them() {
     let map = &older["definitions"]["io.k8s.api.core.v1.ConfigMap"]["properties"];
     assert_eq!(map["metadata"].get("default"), None, "defaults are not said in the older edition");
     assert_eq!(older["definitions"]["io.k8s.apimachinery.pkg.api.resource.Quantity"]["type"], "string");
+}
+
+#[tokio::test]
+async fn questions_are_refused_for_what_they_say_twice() {
+    let server = server();
+    let reviews = post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
+    let selector = json!({"rawSelector": "a=b", "requirements": [{"key": "a", "operator": "Exists"}]});
+    let spec = json!({"resourceAttributes": {"verb": "list", "resource": "pods", "labelSelector": selector}});
+    let (code, answer, _) = json(&server, &reviews, json!({"spec": spec})).await;
+    assert_eq!(code, 422);
+    let field = "spec.resourceAttributes.labelSelector.rawSelector";
+    assert_eq!(answer["details"]["causes"][0]["field"], field);
+    let spec = json!({"resourceAttributes": {"verb": "list", "resource": "pods"}});
+    let (code, answer, warnings) = json(&server, &reviews, json!({"spec": spec, "bogus": 1})).await;
+    assert_eq!((code, answer.get("bogus")), (201, None));
+    assert!(warnings.contains("unknown field"), "{warnings}");
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    json(&server, &post(accounts), json!({"metadata": {"name": "a"}})).await;
+    let other = json!({"metadata": {"namespace": "other"}, "spec": {}});
+    assert_eq!(json(&server, &post(&format!("{accounts}/a/token")), other).await.0, 400);
 }

@@ -11,6 +11,7 @@ use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Cause, Result, Status};
 use crate::verbs::dry_run;
+use crate::verbs::update::check_name;
 
 pub(crate) fn bind(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let dry = dry_run(request.query.all("dryRun"), "CreateOptions")?;
@@ -19,10 +20,8 @@ pub(crate) fn bind(server: &Server, request: &Request, target: &Target) -> Resul
     let name = text(&binding, &["metadata", "name"]);
     if target.subresource == "bindings" {
         name.clone_into(&mut target.name);
-    } else if !name.is_empty() && name != target.name {
-        let (url, body) = (&target.name, name);
-        let why = format!("the name of the object ({body}) does not match the name on the URL ({url})");
-        return Err(Status::bad_request(why));
+    } else {
+        check_name(&target, &binding)?;
     }
     check_binding(&binding)?;
     let mut store = server.lock();
