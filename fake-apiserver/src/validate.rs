@@ -79,6 +79,8 @@ fn changes(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
         ("", "PersistentVolume", "") => volumes::update(old, new),
         ("", "PersistentVolumeClaim", "") => claims::update(old, new),
         ("", "Pod", "") => pods::update(old, new),
+        // Its finalizers have an endpoint of their own.
+        ("", "Namespace", "") => Vec::new(),
         ("", "Node", "") => nodes::update(old, new),
         ("", "Service", "") => services::update(old, new),
         ("", "Event", "") => events::update(old, new, false),
@@ -110,6 +112,7 @@ fn fields(kind: &Kind, value: &Value) -> Vec<Cause> {
         ("", "PersistentVolume") => volumes::create(value),
         ("", "PersistentVolumeClaim") => claims::create(value),
         ("", "Pod") => pods::create(value),
+        ("", "Namespace") => metadata::namespace(value),
         ("", "Node") => nodes::create(value),
         ("", "Service") => services::create(value),
         ("", "Endpoints") => services::endpoints(value),

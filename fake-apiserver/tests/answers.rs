@@ -229,6 +229,9 @@ async fn methods_and_parameters_that_few_clients_send() {
         (format!("GET {MAPS}?timeout=bogus"), 400),
         (format!("GET {MAPS}?timeout=10s"), 200),
         (format!("GET {MAPS}?resourceVersion=x"), 400),
+        (format!("GET {MAPS}?timeoutSeconds=x"), 400),
+        (format!("GET {MAPS}/a?export=true"), 400),
+        ("POST /openapi/v3".to_owned(), 200),
         ("GET /api/v1/watch/namespaces/default/configmaps?timeoutSeconds=0".to_owned(), 200),
     ] {
         let (method, path) = what.split_once(' ').unwrap();
@@ -259,4 +262,123 @@ async fn a_daemon_set_keeps_its_count_out_of_metadata_alone() {
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
     let alone: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(alone["metadata"].get("annotations"), None);
+}
+
+#[tokio::test]
+async fn a_pod_is_labelled_with_where_its_node_is() {
+    let server = server();
+    let zone = "topology.kubernetes.io/zone";
+    let node = json!({"metadata": {"name": "n", "labels": {zone: "z", "other": "x"}}});
+    assert_eq!(json(&server, &post("/api/v1/nodes"), node).await.0, 201);
+    json(
+        &server,
+        &post("/api/v1/namespaces/default/serviceaccounts"),
+        json!({"metadata": {"name": "default"}}),
+    )
+    .await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str, node: Option<&str>| {
+        let spec = json!({"nodeName": node, "containers": [{"name": "c", "image": "i"}]});
+        json!({"metadata": {"name": name}, "spec": spec})
+    };
+    let placed = json(&server, &post(pods), pod("a", Some("n"))).await.1;
+    assert_eq!(placed["metadata"]["labels"], json!({zone: "z"}));
+    json(&server, &post(pods), pod("b", None)).await;
+    let mut binding = json!({"target": {"kind": "Node", "name": "n"}});
+    assert_eq!(
+        json(&server, &post(&format!("{pods}/b/binding")), binding.clone()).await.0,
+        400,
+        "it has no name"
+    );
+    binding["metadata"] = json!({"name": "b"});
+    assert_eq!(json(&server, &post(&format!("{pods}/b/binding")), binding).await.0, 201);
+    let bound = json(&server, &format!("GET {pods}/b"), Value::Null).await.1;
+    assert_eq!(bound["metadata"]["labels"], json!({zone: "z"}));
+    for (status, ip, ips) in [
+        (json!({"podIPs": [{"ip": "192.0.2.1"}]}), "192.0.2.1", "192.0.2.1"),
+        (json!({"podIP": "192.0.2.2"}), "192.0.2.2", "192.0.2.2"),
+    ] {
+        let patch = json!({"status": status});
+        let written = ask(&server, &format!("PATCH {pods}/b/status"), MERGE, patch).await.1;
+        assert_eq!(
+            (&written["status"]["podIP"], &written["status"]["podIPs"]),
+            (&json!(ip), &json!([{"ip": ips}]))
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_said_and_what_is_said_wrong_of_rarer_kinds() {
+    let server = server();
+    let claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+    let request = json!({"name": "r", "exactly": {"deviceClassName": "c"}});
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}});
+    let made = json(&server, &post(claims), claim).await.1;
+    let asked = &made["spec"]["devices"]["requests"][0]["exactly"];
+    assert_eq!((&asked["allocationMode"], &asked["count"]), (&json!("ExactCount"), &json!(1)));
+
+    let status = json!({"metadata": {"labels": {"a": "b"}}});
+    let written = ask(&server, &format!("PATCH {claims}/c/status"), MERGE, status).await.1;
+    assert_eq!(written["metadata"].get("labels"), None);
+
+    let fields = |answer: &Value| answer["details"]["causes"].as_array().map_or(0, Vec::len);
+    let namespace = json!({"metadata": {"name": "ns"}, "spec": {"finalizers": ["nodomain", ""]}});
+    assert_eq!(fields(&json(&server, &post("/api/v1/namespaces"), namespace).await.1), 4);
+    let node = json!({"metadata": {"name": "n"}, "spec": {"podCIDRs": ["10.0.0.0/24", "10.0.1.0/24"]}});
+    assert_eq!(fields(&json(&server, &post("/api/v1/nodes"), node).await.1), 1);
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"});
+    let binding = json!({"metadata": {"name": "b"}, "roleRef": role, "subjects": [{"kind": "ServiceAccount", "name": "a"}]});
+    assert_eq!(json(&server, &post(bindings), binding).await.0, 201);
+}
+
+#[tokio::test]
+async fn paths_are_published_as_a_real_server_publishes_them() {
+    let server = server();
+    let apps = json(&server, "GET /openapi/v3/apis/apps/v1", Value::Null).await.1;
+    let item = &apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
+    let codes =
+        |operation: &Value| operation["responses"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(codes(&item["put"]), ["200", "201", "401"]);
+    assert_eq!(codes(&item["delete"]), ["200", "202", "401"]);
+    assert_eq!(item["get"].get("parameters"), None);
+    assert_eq!(item["patch"]["description"], "partially update the specified Deployment");
+    let all = &apps["paths"]["/apis/apps/v1/deployments"];
+    assert_eq!(
+        all["parameters"].as_array().map(Vec::len),
+        Some(12),
+        "a path with one operation has its parameters"
+    );
+    assert!(all["get"]["responses"]["200"]["content"]["application/json;stream=watch"].is_object());
+
+    let older = json(&server, "GET /openapi/v2", Value::Null).await.1;
+    let item = &older["paths"]["/api/v1/namespaces/{namespace}/configmaps/{name}"];
+    assert_eq!(item["patch"]["consumes"][3], "application/apply-patch+yaml");
+    assert_eq!(item["patch"]["schemes"], json!(["https"]));
+    let reference = item["delete"]["parameters"][0]["$ref"].as_str().unwrap();
+    let name = reference.strip_prefix("#/parameters/").unwrap();
+    assert_eq!(older["parameters"][name]["in"], "body");
+    let map = &older["definitions"]["io.k8s.api.core.v1.ConfigMap"]["properties"];
+    assert_eq!(map["metadata"].get("default"), None, "defaults are not said in the older edition");
+    assert_eq!(older["definitions"]["io.k8s.apimachinery.pkg.api.resource.Quantity"]["type"], "string");
+}
+
+#[tokio::test]
+async fn questions_are_refused_for_what_they_say_twice() {
+    let server = server();
+    let reviews = post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
+    let selector = json!({"rawSelector": "a=b", "requirements": [{"key": "a", "operator": "Exists"}]});
+    let spec = json!({"resourceAttributes": {"verb": "list", "resource": "pods", "labelSelector": selector}});
+    let (code, answer, _) = json(&server, &reviews, json!({"spec": spec})).await;
+    assert_eq!(code, 422);
+    let field = "spec.resourceAttributes.labelSelector.rawSelector";
+    assert_eq!(answer["details"]["causes"][0]["field"], field);
+    let spec = json!({"resourceAttributes": {"verb": "list", "resource": "pods"}});
+    let (code, answer, warnings) = json(&server, &reviews, json!({"spec": spec, "bogus": 1})).await;
+    assert_eq!((code, answer.get("bogus")), (201, None));
+    assert!(warnings.contains("unknown field"), "{warnings}");
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    json(&server, &post(accounts), json!({"metadata": {"name": "a"}})).await;
+    let other = json!({"metadata": {"namespace": "other"}, "spec": {}});
+    assert_eq!(json(&server, &post(&format!("{accounts}/a/token")), other).await.0, 400);
 }

@@ -179,8 +179,24 @@ fn wrong_attributes(question: &Question, review: &Value) -> Vec<Cause> {
                 "must match metadata.namespace",
             )]
         }
-        _ => Vec::new(),
+        (Some(asked), None) => selectors(asked),
+        (None, Some(_)) => Vec::new(),
     }
+}
+
+/// A selector is a text or a list, and not both.
+fn selectors(asked: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for name in ["fieldSelector", "labelSelector"] {
+        let raw = text(asked, &[name, "rawSelector"]);
+        let listed = at(asked, &[name, "requirements"]).and_then(Value::as_array);
+        if !raw.is_empty() && listed.is_some_and(|listed| !listed.is_empty()) {
+            let field = format!("spec.resourceAttributes.{name}.rawSelector");
+            let why = "may not specified at the same time as requirements";
+            causes.push(Cause::invalid(field, raw, why));
+        }
+    }
+    causes
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
         let wrong = name_rule(kind)(name);
         causes.extend(wrong.iter().map(|why| Cause::invalid("metadata.name", name, why)));
     }
-    causes.extend(common(value));
+    causes.extend(common(kind, value));
     causes.extend(finalizers(value));
     causes.extend(domains(kind, value));
     let generation = &value["metadata"]["generation"];
@@ -56,10 +56,18 @@ pub(super) fn path_segment(name: &str) -> Vec<String> {
     wrong.map(|part| format!("may not contain '{part}'")).collect()
 }
 
-fn common(value: &Value) -> Vec<Cause> {
+/// Labels that a job's pods get, and the job itself once it has been judged.
+const OF_JOBS: &[&str] =
+    &["batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"];
+
+fn common(kind: &Kind, value: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let metadata = &value["metadata"];
+    let generated = |key: &str| kind.kind == "Job" && !kind.custom && OF_JOBS.contains(&key);
     for (key, label) in metadata["labels"].as_object().into_iter().flatten() {
+        if generated(key) {
+            continue;
+        }
         let wrong = names::qualified_names(key).into_iter();
         causes.extend(wrong.map(|why| Cause::invalid("metadata.labels", key.as_str(), &why)));
         let label = label.as_str().unwrap_or_default();
@@ -85,16 +93,32 @@ fn finalizers(value: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Finalizers of the server's own kinds have a domain, but for a few.
+const NO_DOMAIN: &str = "name is neither a standard finalizer name nor is it fully qualified";
+
+/// Whether a finalizer lacks the domain that those of the server's own kinds have, but for a few.
+fn lacks_domain(finalizer: &str) -> bool {
+    !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer)
+}
+
 fn domains(kind: &Kind, value: &Value) -> Vec<Cause> {
     let finalizers = strings(value, &["metadata", "finalizers"]).into_iter().enumerate();
-    let wrong = finalizers.filter(|(_, finalizer)| {
-        !kind.custom && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer)
-    });
-    let why = "name is neither a standard finalizer name nor is it fully qualified";
-    wrong
-        .map(|(index, finalizer)| Cause::invalid(format!("metadata.finalizers[{index}]"), finalizer, why))
-        .collect()
+    let wrong = finalizers.filter(|(_, finalizer)| !kind.custom && lacks_domain(finalizer));
+    let field = |index: usize| format!("metadata.finalizers[{index}]");
+    wrong.map(|(index, finalizer)| Cause::invalid(field(index), finalizer, NO_DOMAIN)).collect()
+}
+
+/// What a namespace waits for besides the finalizers that every object may have.
+pub(super) fn namespace(value: &Value) -> Vec<Cause> {
+    let field = "spec.finalizers";
+    let mut causes = Vec::new();
+    for finalizer in strings(value, &["spec", "finalizers"]) {
+        let wrong = names::qualified_names(finalizer).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid(field, finalizer, &why)));
+        if lacks_domain(finalizer) {
+            causes.push(Cause::invalid(field, finalizer, NO_DOMAIN));
+        }
+    }
+    causes
 }
 
 /// A map of annotations.
@@ -191,7 +215,7 @@ pub(crate) fn update(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
     }
     // Upstream looks at metadata both for every object and for each kind, and lists what it finds twice.
     causes.extend(causes.clone());
-    let (wrong, finalizers, domains) = (common(new), finalizers(new), domains(kind, new));
+    let (wrong, finalizers, domains) = (common(kind, new), finalizers(new), domains(kind, new));
     for _ in 0..4 {
         causes.extend(wrong.iter().cloned());
     }

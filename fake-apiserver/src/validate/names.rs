@@ -153,11 +153,6 @@ pub(crate) fn label_values(text: &str) -> Vec<String> {
     wrong
 }
 
-/// The name part of a key, when it stands alone or behind a domain.
-pub(crate) fn word(text: &str) -> Option<String> {
-    (!text.split('/').all(is_word)).then(|| PART.to_owned())
-}
-
 /// The key of a label or annotation, or a finalizer: `name` or `prefix/name`.
 pub(crate) fn qualified_name(text: &str) -> Option<String> {
     qualified_names(text).into_iter().next()

@@ -38,6 +38,8 @@ impl<'a> Parameters<'a> {
         let query = &request.query;
         let version = query.get("resourceVersion");
         let limit = query.number("limit")?.unwrap_or(0);
+        // Watches look at it again; lists only read it.
+        query.number("timeoutSeconds")?;
         let initial_events =
             (!query.get("sendInitialEvents").is_empty()).then(|| query.flag("sendInitialEvents"));
         let parameters = Self {

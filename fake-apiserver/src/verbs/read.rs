@@ -8,6 +8,10 @@ use crate::server::Server;
 use crate::status::{Result, Status};
 
 pub(crate) fn get(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
+    if request.query.flag("export") {
+        let why = "the export parameter, deprecated since v1.14, is no longer supported";
+        return Err(Status::bad_request(why));
+    }
     let store = server.lock();
     let wanted = request.query.get("resourceVersion");
     if !wanted.is_empty() {

@@ -139,9 +139,9 @@ pub(crate) fn keep_other_parts(target: &Target, old: &Value, value: &mut Value) 
 /// as it is, so each part is compared before it is copied.
 fn keep_all_but_status(kind: &Kind, old: &Value, value: &mut Value) {
     restore_others(old, value, &["status", "metadata"]);
-    // The one kind here whose status endpoint takes nothing else at all.
+    // Two kinds' status endpoints take nothing else at all.
     let taken: &[&str] = match &*kind.kind {
-        "VolumeAttachment" => &[],
+        "VolumeAttachment" | "ResourceClaim" => &[],
         _ if kind.definition.is_some() => &[],
         "Deployment" => &["annotations", "finalizers", "ownerReferences"],
         _ => METADATA_OF_STATUS,
@@ -185,9 +185,7 @@ fn restore(old: &Value, value: &mut Value, field: &str) {
 /// What a kind's update does besides; a place for the kinds that stamp times.
 pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, value: &mut Value) {
     crate::verbs::addresses::normalise(target, Some(old), value);
-    if target.subresource.is_empty() {
-        count_templates(&target.kind, Some(old), value);
-    }
+    count_templates(&target.kind, Some(old), value);
     if target.kind.kind == "Pod" && target.subresource == "status" {
         let kept = old["status"].get("qosClass").cloned();
         let status = crate::object::map_mut(value, "status");

@@ -77,7 +77,13 @@ fn upserts(target: &Target, value: &Value) -> Result<()> {
 fn precondition(target: &Target, wanted: &str, found: &str) -> String {
     let kind = &target.kind;
     let group = if kind.definition.is_some() { format!("{}/", kind.group) } else { String::new() };
-    let key = format!("/registry/{group}{}/{}", kind.plural, target.key());
+    // Two of the oldest kinds lie where they always lay.
+    let place = match &*kind.plural {
+        "services" if group.is_empty() => "services/specs",
+        "endpoints" if group.is_empty() => "services/endpoints",
+        plural => plural,
+    };
+    let key = format!("/registry/{group}{place}/{}", target.key());
     format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     )
