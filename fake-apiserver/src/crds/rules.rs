@@ -213,13 +213,14 @@ fn evaluate(
         }
         variables
     };
-    let (plain, optional) = (variables(false), variables(true));
+    let plain = variables(false);
+    let optional = schema.rules.iter().any(|rule| rule.optional_old).then(|| variables(true));
     for rule in &schema.rules {
         if rule.uses_old && old.is_none() && !rule.optional_old {
             continue;
         }
         let Some(mut left) = broken.left else { return };
-        let variables = if rule.optional_old { &optional } else { &plain };
+        let variables = optional.as_ref().filter(|_| rule.optional_old).unwrap_or(&plain);
         let held = rule.holds(variables, &mut left);
         broken.left = Some(left);
         match held {
