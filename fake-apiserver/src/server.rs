@@ -176,7 +176,7 @@ impl Server {
     /// Answers a request.
     pub(crate) fn handle(&self, request: &Request) -> Answer {
         if let Some(question) = reviews::question(&request.path) {
-            return present::other(request, || {
+            return present::review(request, || {
                 reviews::answer(self, request, &question).unwrap_or_else(Answer::from)
             });
         }
