@@ -9,6 +9,7 @@ mod limits;
 pub(crate) mod priorities;
 mod quota;
 pub(crate) mod security;
+pub(crate) mod topology;
 
 use serde_json::{Value, json};
 
@@ -40,6 +41,8 @@ pub(crate) fn on_create(server: &Server, store: &Store, target: &Target, value: 
         if plugins.runtime_class {
             runtime_class(value)?;
         }
+        let node = text(value, &["spec", "nodeName"]).to_owned();
+        topology::label(store, &node, value);
     }
     if plugins.priority && target.kind.kind == "PriorityClass" {
         priorities::one_default(store, target, value, true)?;

@@ -97,8 +97,22 @@ impl Answer {
     }
 
     pub(crate) fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
-        let quoted = warnings.into_iter().map(|text| format!("299 - \"{}\"", text.replace('"', "\\\"")));
-        self.warnings.extend(quoted);
+        for text in warnings {
+            let quoted = format!("299 - \"{}\"", text.replace('"', "\\\""));
+            // Nothing is said twice.
+            if !self.warnings.contains(&quoted) {
+                self.warnings.push(quoted);
+            }
+        }
+        self
+    }
+
+    /// What is said before all that the answer says.
+    pub(crate) fn warned_first(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        let later = std::mem::take(&mut self.warnings);
+        self = self.with_warnings(warnings);
+        let new: Vec<String> = later.into_iter().filter(|text| !self.warnings.contains(text)).collect();
+        self.warnings.extend(new);
         self
     }
 }
@@ -107,6 +121,6 @@ impl From<Box<Status>> for Answer {
     fn from(status: Box<Status>) -> Self {
         let mut answer = Self::new(status.code, JSON, status.to_bytes());
         answer.retry_after = status.details.and_then(|details| details["retryAfterSeconds"].as_u64());
-        answer
+        answer.with_warnings(status.warnings)
     }
 }

@@ -3,6 +3,7 @@
 //! and without configured credentials, everybody is trusted. Answers to
 //! `k8s.io/apiserver/pkg/authentication` with `--authorization-mode=AlwaysAllow`, which has no anonymous users.
 
+pub(crate) mod impersonate;
 pub(crate) mod jwt;
 pub(crate) mod reviews;
 mod tokens;
@@ -70,7 +71,7 @@ pub(crate) struct Authenticator {
 }
 
 impl Authenticator {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &Options, key: jwt::Key) -> Self {
         let users = options
             .tokens
             .iter()
@@ -78,7 +79,7 @@ impl Authenticator {
         Self {
             tokens: users.collect(),
             required: !options.tokens.is_empty() || options.credentials_required,
-            key: jwt::Key::new(options.ids),
+            key,
         }
     }
 

@@ -3,10 +3,13 @@
 //! controllers take a moment; conversion by webhook is not done, and rules are evaluated as far as `rules` says.
 //! Never holds an object: the store does. Answers to `k8s.io/apiextensions-apiserver`.
 
+pub(crate) mod budget;
+mod checker;
 mod definition;
 mod embedded;
 mod extensions;
 mod formats;
+mod libraries;
 mod lists;
 mod names;
 mod numbers;
@@ -14,6 +17,7 @@ mod objects;
 mod openapi;
 mod program;
 mod prune;
+mod room;
 mod rules;
 mod scale;
 mod schema;
@@ -133,17 +137,14 @@ pub(crate) fn refusal_of(kinds: &Kinds, path: &str) -> Option<Box<Status>> {
     fits.then(|| Status::not_found(group, plural, name))
 }
 
-/// What there is to warn of before it is known what comes of a request: the version may be on its way out, and what is wrong
-/// with the fields is said of refused objects too.
-pub(crate) fn warnings_of_request(request: &Request, target: &Target, refused: bool) -> Vec<String> {
-    let kind = &target.kind;
-    let Some(version) = &kind.definition else { return Vec::new() };
-    let mut warnings: Vec<String> = version.warning.iter().cloned().collect();
-    if refused && target.subresource != "scale" && matches!(request.method.as_str(), "POST" | "PUT") {
-        // A strict request was refused for them, and says so.
-        warnings.extend(field_warnings(kind, request).unwrap_or_default());
+/// What is wrong with the fields of a refused object, which is said of it too.
+pub(crate) fn warnings_of_refused(request: &Request, target: &Target, refused: bool) -> Vec<String> {
+    let writes = target.subresource != "scale" && matches!(request.method.as_str(), "POST" | "PUT");
+    if target.kind.definition.is_none() || !refused || !writes {
+        return Vec::new();
     }
-    warnings
+    // A strict request was refused for them, and says so.
+    field_warnings(&target.kind, request).unwrap_or_default()
 }
 
 /// What nobody may ask of a custom resource, in the words that it has for that; those of typed kinds are other ones.
@@ -154,8 +155,10 @@ pub(crate) fn check_request(request: &Request, target: &Target) -> Result<()> {
     const PATCHES: &[&str] =
         &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
     let kind = &target.kind;
-    if kind.definition.is_none() {
-        return Ok(());
+    let Some(version) = &kind.definition else { return Ok(()) };
+    if let Some(why) = version.unconverted() {
+        let what = format!("{}, Kind={}", kind.api_version(), kind.kind);
+        return Err(Status::untranslated(format!("conversion webhook for {what} failed: {why}")));
     }
     match (request.method.as_str(), target.name.is_empty(), target.subresource.as_str()) {
         ("PATCH" | "PUT", true, _) => Err(Status::bad_request("name must be provided")),

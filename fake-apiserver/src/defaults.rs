@@ -43,11 +43,31 @@ pub(crate) fn apply(kind: &Kind, value: &mut Value) {
         ("coordination.k8s.io", "Lease") | ("policy", "PodDisruptionBudget") => {
             default_in(value, "spec", json!({}));
         }
+        ("resource.k8s.io", "ResourceClaim") => device_requests(map(value, "spec")),
+        ("resource.k8s.io", "ResourceClaimTemplate") => device_requests(map(map(value, "spec"), "spec")),
         ("scheduling.k8s.io", "PriorityClass") => {
             default_in(value, "preemptionPolicy", "PreemptLowerPriority".into());
             default_in(value, "value", 0.into());
         }
         _ => {}
+    }
+}
+
+/// A request for devices means one of them unless it says otherwise.
+fn device_requests(spec: &mut Value) {
+    let Some(devices) = spec.get_mut("devices") else { return };
+    for request in items(devices, "requests") {
+        if let Some(exactly) = request.get_mut("exactly") {
+            counted(exactly);
+        }
+        items(request, "firstAvailable").for_each(counted);
+    }
+}
+
+fn counted(request: &mut Value) {
+    default_in(request, "allocationMode", "ExactCount".into());
+    if request["allocationMode"] == "ExactCount" {
+        default_in(request, "count", 1.into());
     }
 }
 
@@ -63,6 +83,7 @@ pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<(), &'stati
         "PersistentVolume" => default_in(map(value, "status"), "phase", "Pending".into()),
         "Pod" => {
             condition_times(value);
+            pod_addresses(map(value, "status"));
             for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
                 for container in items(map(value, "status"), list) {
                     default_in(container, "lastState", json!({}));
@@ -83,6 +104,22 @@ pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<(), &'stati
         _ => {}
     }
     Ok(())
+}
+
+/// The first of a pod's addresses is its address; where they say otherwise, the older field is believed.
+fn pod_addresses(status: &mut Value) {
+    let first = |status: &Value| status.pointer("/podIPs/0/ip").cloned();
+    match status.get("podIP").cloned().filter(|ip| *ip != "") {
+        Some(ip) if first(status).as_ref() != Some(&ip) => {
+            as_map_mut(status).insert("podIPs".into(), json!([{"ip": ip}]));
+        }
+        Some(_) => {}
+        None => {
+            if let Some(ip) = first(status) {
+                as_map_mut(status).insert("podIP".into(), ip);
+            }
+        }
+    }
 }
 
 /// Conditions of the older kinds show their times even when they have none.

@@ -87,11 +87,9 @@ pub(crate) fn answer(server: &Server, request: &Request, segments: &[String]) ->
         ["apis", group, ..] if is_own(kinds, group) => return Err(Status::no_such_resource()),
         _ => Answer::no_page(),
     };
-    if matches!(request.method.as_str(), "GET" | "HEAD") {
-        Ok(known)
-    } else {
-        Err(Status::method_not_allowed())
-    }
+    let any = known.code == 404 || parts.first().is_some_and(|first| first.ends_with('z'));
+    // What is served beside the resources is served whatever the method.
+    if any || request.method == "GET" { Ok(known) } else { Err(Status::method_not_allowed()) }
 }
 
 fn version() -> Value {

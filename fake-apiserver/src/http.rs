@@ -40,7 +40,10 @@ pub(crate) async fn respond(server: Arc<Server>, request: axum::extract::Request
     let mut request = request.accepting(text(header::ACCEPT)).by(text(header::USER_AGENT));
     text(header::IF_NONE_MATCH).clone_into(&mut request.none_match);
     let certified = parts.extensions.get::<Arc<User>>();
-    match auth::authenticate(&server, text(header::AUTHORIZATION), certified) {
+    let known = auth::authenticate(&server, text(header::AUTHORIZATION), certified);
+    let headers =
+        parts.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default()));
+    match known.and_then(|user| auth::impersonate::user(headers, user)) {
         Ok(user) => request.user = user,
         Err(status) => return response(present::refusal(&request, &status)),
     }

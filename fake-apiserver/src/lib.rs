@@ -20,14 +20,16 @@
 //! | tables, metadata alone, YAML, protocol buffers for some kinds | `present`, `table`, `protobuf` |
 //! | discovery, OpenAPI v2 and v3, custom resources included | `discovery`, `openapi` |
 //! | large answers in gzip, to those who take it | `compress` |
-//! | tokens, client certificates, TLS, limits of requests, `/metrics`, `/livez`, `/readyz` | `auth`, `serving`, `metrics` |
+//! | tokens, client certificates, acting for others, TLS, limits of requests, `/metrics`, `/livez`, `/readyz` | `auth`, `serving`, `metrics` |
 //! | what etcd would keep, in a folder where one is named | `log` |
 //!
 //! | not there | what there is instead |
 //! |---|---|
 //! | controllers: garbage collection, scheduling, binding, status | whoever writes; only what becomes of definitions of custom resources is seen to |
 //! | authorization: nothing is forbidden to somebody who is let in | access reviews say so |
-//! | webhooks, aggregation of other API servers, exec, logs, proxies | 404 or 405 |
+//! | webhooks that admit or convert | none is called; custom resources that one is to convert are served in the version in which they are stored, and in others it is said to have failed |
+//! | aggregation of other API servers, exec, logs, proxies | 404 or 405 |
+//! | what a rule of a custom resource costs before there is a value | a rule that costs too much for a value ends there |
 //! | quorum: there is one server | a folder, an fsync before each answer |
 //!
 //! | different on purpose | why |
@@ -36,11 +38,6 @@
 //! | faults on demand, a journal, objects that are stored unchecked | tests ask for them; see [`Faults`], [`Journal`], [`FakeApiServer::apply_as_is`] |
 //! | a watcher that does not read is cut, and never slows a write | a test's watcher may stand still |
 //! | the history is counted in events of each kind, and not in minutes | a test can say when a version expires |
-
-#![expect(
-    clippy::unnecessary_box_returns,
-    reason = "refusals are boxed where they are made, because results carry them boxed"
-)]
 
 mod admin;
 mod admission;
@@ -60,6 +57,7 @@ mod hash;
 mod history;
 mod http;
 mod journal;
+mod kept;
 mod kinds;
 mod log;
 mod metrics;
@@ -134,7 +132,7 @@ impl FakeApiServer {
     }
 
     /// A server that keeps everything in a folder, and goes on where the last one there ended: objects, kinds, resource
-    /// versions. What a client was told holds after the process is killed, or the machine loses its power. The first
+    /// versions, and the key with which tokens of service accounts are signed. What a client was told holds after the process is killed, or the machine loses its power. The first
     /// server in a folder makes the four namespaces.
     ///
     /// Watches and answers wait for the disk; [`FakeApiServer::get`], [`FakeApiServer::objects`] and

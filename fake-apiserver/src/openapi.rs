@@ -39,7 +39,9 @@ impl Document {
 static BUILT_IN: LazyLock<Mutex<HashMap<String, Arc<Document>>>> = LazyLock::new(Mutex::default);
 
 pub(crate) fn answer(kinds: &Kinds, request: &Request, segments: &[String]) -> Result<Answer> {
-    if !matches!(request.method.as_str(), "GET" | "HEAD") {
+    let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+    // The newer documents are given whatever the method is.
+    if !matches!(request.method.as_str(), "GET" | "HEAD") && parts.get(1) != Some(&"v3") {
         return Err(Status::method_not_allowed());
     }
     if negotiate::choose(&request.accept, |form, convert| form != Form::Protobuf && convert.is_none())
@@ -48,7 +50,6 @@ pub(crate) fn answer(kinds: &Kinds, request: &Request, segments: &[String]) -> R
         let message = "only application/json is written: send Accept: application/json";
         return Err(Box::new(Status::new(406, "NotAcceptable", message)));
     }
-    let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
     match &parts[..] {
         ["openapi", "v3"] => Ok(index(kinds)),
         ["openapi", "v3", path @ ..] => Ok(match document(kinds, &path.join("/")) {

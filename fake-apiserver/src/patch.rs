@@ -31,8 +31,7 @@ impl Patch {
                 Status::bad_request(format!("error decoding patch: {why}"))
             })
         };
-        let object = || -> Result<Value> {
-            let value = value()?;
+        let object = |value: Value| -> Result<Value> {
             if value.is_object() {
                 Ok(value)
             } else {
@@ -40,9 +39,14 @@ impl Patch {
             }
         };
         match content_type {
-            "application/merge-patch+json" => Ok(Self::Merge(object()?)),
-            "application/strategic-merge-patch+json" => Ok(Self::Strategic(object()?)),
+            "application/merge-patch+json" => Ok(Self::Merge(object(value()?)?)),
+            "application/strategic-merge-patch+json" => Ok(Self::Strategic(match value()? {
+                Value::Null => serde_json::json!({}),
+                value => object(value)?,
+            })),
             "application/json-patch+json" => match value()? {
+                // Nothing is a list of no operations.
+                Value::Null => Ok(Self::Json(Vec::new())),
                 Value::Array(operations) if operations.len() > MOST_OPERATIONS => {
                     let why = format!(
                         "Request entity too large: The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
@@ -59,6 +63,11 @@ impl Patch {
                 Err(Box::new(refusal))
             }
         }
+    }
+
+    /// Whether it is merged by the kind's schema.
+    pub(crate) fn is_strategic(&self) -> bool {
+        matches!(self, Self::Strategic(_))
     }
 
     pub(crate) fn apply(&self, kind: &Kind, object: &Value) -> Result<Value> {

@@ -18,6 +18,7 @@ use crate::request::Request;
 use crate::routes::Target;
 use crate::status::{Result, Status};
 use crate::table;
+use crate::verbs::strategy;
 
 /// What an answer is turned into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,7 +300,9 @@ impl Presentation {
     }
 
     fn metadata(&self, value: &Value) -> Value {
-        json!({"kind": "PartialObjectMetadata", "apiVersion": self.api_version, "metadata": value["metadata"]})
+        let mut metadata = value["metadata"].clone();
+        strategy::forget_count(&self.kind, &mut metadata);
+        json!({"kind": "PartialObjectMetadata", "apiVersion": self.api_version, "metadata": metadata})
     }
 
     fn table(&mut self, mut value: Value, is_list: bool) -> Value {

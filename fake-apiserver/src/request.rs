@@ -57,6 +57,43 @@ impl Request {
         self
     }
 
+    /// The refusal of a time limit that is none; watches have another one.
+    pub(crate) fn wrong_timeout(&self) -> Option<Box<Status>> {
+        let given = self.query.get("timeout");
+        if given.is_empty() || is_duration(given) || self.query.flag("watch") {
+            return None;
+        }
+        let shown = Value::from(given);
+        let why = format!("invalid timeout specified in the request URL - time: invalid duration {shown}");
+        Some(Status::bad_request(why))
+    }
+
+    /// What a watch asks whose URL says that it is one, as URLs once did.
+    pub(crate) fn older_watch(&self) -> Option<Self> {
+        let steps: Vec<&str> = self.path.split('/').filter(|step| !step.is_empty()).collect();
+        let (root, rest) = match steps[..] {
+            ["api", _, "watch", ref rest @ ..] => (&steps[..2], rest),
+            ["apis", _, _, "watch", ref rest @ ..] => (&steps[..3], rest),
+            _ => return None,
+        };
+        let (collection, name) = match *rest {
+            ["namespaces", _, _] | [_] => (rest, None),
+            ["namespaces", _, _, name] | [_, name] => (&rest[..rest.len() - 1], Some(name)),
+            _ => return None,
+        };
+        if self.method != "GET" {
+            return None;
+        }
+        let mut request = self.clone();
+        request.path = format!("/{}", [root, collection].concat().join("/"));
+        request.query.0.insert(0, ("watch".to_owned(), "true".to_owned()));
+        if let Some(name) = name {
+            let named = format!("metadata.name={}", percent_decode(name, false));
+            request.query.0.insert(0, ("fieldSelector".to_owned(), named));
+        }
+        Some(request)
+    }
+
     /// The body as JSON; `what` is what it should be.
     pub(crate) fn json(&self, what: &str) -> Result<Value> {
         self.decode()?.map_err(|why| {
@@ -101,6 +138,30 @@ impl Request {
         let shown = String::from_utf8_lossy(&self.body[..self.body.len().min(200)]);
         if shown.is_empty() { "<empty>".to_owned() } else { shown.into_owned() }
     }
+}
+
+/// Whether a text is a length of time as Go writes it: `1m30s`, `-1.5h`, `0`.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    let mut any = false;
+    while !rest.is_empty() {
+        let number =
+            rest.len() - rest.trim_start_matches(|one: char| one.is_ascii_digit() || one == '.').len();
+        let (digits, unit) = rest.split_at(number);
+        let fits = digits.bytes().filter(|byte| *byte == b'.').count() <= 1 && digits != ".";
+        let units = ["ns", "us", "µs", "ms", "s", "m", "h"];
+        let found = units.into_iter().find(|one| {
+            let after = unit.strip_prefix(one).and_then(|after| after.chars().next());
+            unit.starts_with(one) && after.is_none_or(|next| next.is_ascii_digit() || next == '.')
+        });
+        let Some(found) = found.filter(|_| fits && !digits.is_empty()) else { return false };
+        rest = &unit[found.len()..];
+        any = true;
+    }
+    any
 }
 
 pub(crate) fn unknown_format() -> Box<Status> {
@@ -152,10 +213,10 @@ impl Query {
 
     /// A number, refused in Go's words when it is none.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>> {
-        let text = self.get(name);
-        if text.is_empty() {
+        if !self.has(name) {
             return Ok(None);
         }
+        let text = self.get(name);
         let error = |_| {
             Status::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", Value::from(text)))
         };
@@ -201,5 +262,33 @@ mod tests {
         assert_eq!(request.query.all("a").count(), 2);
         assert_eq!(request.content_type, "application/json");
         assert_eq!(percent_decode("%zz%4", false), "%zz%4");
+    }
+
+    #[test]
+    fn times_are_read_as_go_reads_them() {
+        for good in ["0", "10s", "1m30s", "1.5h", "-1ms", "+3us"] {
+            assert!(is_duration(good), "{good}");
+        }
+        for bad in ["", "-", "s", "1", "1x", "1.2.3s", ".s", "1s2", "1 s"] {
+            assert!(!is_duration(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn older_urls_of_watches_are_understood() {
+        let older = |path: &str| Request::new("GET", path, "", Bytes::new()).older_watch();
+        let found = older("/api/v1/watch/namespaces/n/pods/a?timeoutSeconds=1").unwrap();
+        assert_eq!(found.path, "/api/v1/namespaces/n/pods");
+        assert_eq!(found.query.get("fieldSelector"), "metadata.name=a");
+        assert!(found.query.flag("watch") && found.query.get("timeoutSeconds") == "1");
+        let found = older("/apis/apps/v1/watch/deployments").unwrap();
+        assert_eq!(
+            (found.path.as_str(), found.query.get("fieldSelector")),
+            ("/apis/apps/v1/deployments", "")
+        );
+        assert_eq!(older("/api/v1/watch/namespaces/n").unwrap().path, "/api/v1/namespaces");
+        for none in ["/api/v1/pods", "/api/v1/watch", "/api/v1/watch/namespaces/n/pods/a/status"] {
+            assert!(older(none).is_none(), "{none}");
+        }
     }
 }

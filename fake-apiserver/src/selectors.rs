@@ -32,6 +32,11 @@ impl Filter {
         })
     }
 
+    /// The name of the one object that is picked at most.
+    pub(crate) fn single(&self) -> Option<&str> {
+        self.fields.exact("metadata.name")
+    }
+
     /// Whether objects are picked by more than their namespace.
     pub(crate) fn is_selective(&self) -> bool {
         !self.labels.is_empty() || !self.fields.is_empty()

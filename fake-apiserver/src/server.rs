@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::Change;
 use crate::answer::{Answer, METRICS};
+use crate::auth::jwt::Key;
 use crate::auth::{Authenticator, reviews};
 use crate::calls::Calls;
 use crate::crds;
@@ -28,6 +29,7 @@ use crate::routes::{Route, Target, route};
 use crate::status::{Result, Status};
 use crate::store::Store;
 use crate::verbs;
+use crate::warnings;
 
 /// The parts of one server.
 pub(crate) struct Server {
@@ -50,8 +52,8 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(options: Options) -> Self {
         let store = Store::new(options.history, options.watch_buffer);
-        let names = Names::new(options.ids);
-        Self::start(options, Arc::new(Mutex::new(store)), names, None)
+        let (names, key) = (Names::new(options.ids), Key::new(options.ids));
+        Self::start(options, Arc::new(Mutex::new(store)), names, None, key)
     }
 
     /// A server that goes on where the one before it in that folder ended.
@@ -68,17 +70,18 @@ impl Server {
         if revision > fresh {
             names.resume(revision);
         }
-        Ok(Self::start(options, store, names, Some(log)))
+        let key = Key::of(folder, options.ids)?;
+        Ok(Self::start(options, store, names, Some(log), key))
     }
 
     /// A server whose log is somebody else's.
     #[cfg(test)]
     pub(crate) fn on(options: Options, store: Arc<Mutex<Store>>, log: Log) -> Self {
-        let names = Names::new(options.ids);
-        Self::start(options, store, names, Some(log))
+        let (names, key) = (Names::new(options.ids), Key::new(options.ids));
+        Self::start(options, store, names, Some(log), key)
     }
 
-    fn start(options: Options, store: Arc<Mutex<Store>>, names: Names, log: Option<Log>) -> Self {
+    fn start(options: Options, store: Arc<Mutex<Store>>, names: Names, log: Option<Log>, key: Key) -> Self {
         let server = Self {
             names: Mutex::new(names),
             store,
@@ -87,7 +90,7 @@ impl Server {
             faults: faults::Switches::default(),
             journal: journal::Log::new(options.journal),
             log,
-            users: Authenticator::new(&options),
+            users: Authenticator::new(&options, key),
             metrics: Counting::default(),
             stopping: AtomicBool::new(false),
             options,
@@ -175,6 +178,12 @@ impl Server {
 
     /// Answers a request.
     pub(crate) fn handle(&self, request: &Request) -> Answer {
+        if let Some(status) = request.wrong_timeout() {
+            return present::refusal(request, &status);
+        }
+        if let Some(request) = request.older_watch() {
+            return self.handle(&request);
+        }
         if let Some(question) = reviews::question(&request.path) {
             return present::review(request, || {
                 reviews::answer(self, request, &question).unwrap_or_else(Answer::from)
@@ -185,8 +194,9 @@ impl Server {
             Some(Route::Resource(target)) => present::resource(&self.options.now, request, &target, || {
                 self.calls.around(request, &target, || {
                     let answer = self.dispatch(request, &target);
-                    let warnings = crds::warnings_of_request(request, &target, answer.is_err());
-                    answer.unwrap_or_else(Answer::from).with_warnings(warnings)
+                    let fields = crds::warnings_of_refused(request, &target, answer.is_err());
+                    let answer = answer.unwrap_or_else(Answer::from).with_warnings(fields);
+                    answer.warned_first(warnings::of_request(&target.kind))
                 })
             }),
             Some(Route::Other(segments)) if segments.first().is_some_and(|first| first == "openapi") => {
@@ -215,8 +225,8 @@ impl Server {
         }
         crds::check_request(request, target)?;
         match (method, target.name.is_empty(), target.subresource.as_str()) {
-            ("GET" | "HEAD", true, "") => verbs::list::list_or_watch(self, request, target),
-            ("GET" | "HEAD", false, "" | "status" | "resize" | "ephemeralcontainers") => {
+            ("GET", true, "") => verbs::list::list_or_watch(self, request, target),
+            ("GET", false, "" | "status" | "resize" | "ephemeralcontainers") => {
                 verbs::read::get(self, request, target)
             }
             ("POST", true, "") if target.kind.namespaced && target.namespace.is_empty() => {
@@ -245,7 +255,7 @@ impl Server {
             }
             ("DELETE", false, "") => verbs::delete::delete(self, request, target),
             ("DELETE", true, "") => verbs::delete::delete_collection(self, request, target),
-            ("GET" | "HEAD" | "PUT" | "PATCH", false, "scale") => verbs::scale::scale(self, request, target),
+            ("GET" | "PUT" | "PATCH", false, "scale") => verbs::scale::scale(self, request, target),
             _ => Err(Status::method_not_allowed()),
         }
     }

@@ -23,6 +23,8 @@ pub struct Status {
     pub details: Option<Value>,
     /// The token with which an expired list can be continued, inconsistently.
     pub continue_token: Option<String>,
+    /// What was warned of before it came to this.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// The answer of everything that can be refused; boxed because the refusal is rare and large.
@@ -32,7 +34,20 @@ impl Status {
     /// A refusal without details.
     #[must_use]
     pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
-        Self { code, reason: reason.into(), message: message.into(), details: None, continue_token: None }
+        Self {
+            code,
+            reason: reason.into(),
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The same refusal of a request that was warned of this before.
+    pub(crate) fn warned(mut self: Box<Self>, before: impl IntoIterator<Item = String>) -> Box<Self> {
+        self.warnings.splice(0..0, before);
+        self
     }
 
     fn with(mut self, details: Value) -> Box<Self> {

@@ -8,7 +8,7 @@ mod classes;
 mod configs;
 mod drivers;
 mod events;
-mod field;
+pub(crate) mod field;
 mod jobs;
 mod leases;
 mod metadata;
@@ -67,6 +67,7 @@ fn status(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
         ("", "ResourceQuota") => quotas::quota_status(new),
         ("policy", "PodDisruptionBudget") => policies::budget_status(new),
         ("", "Node") => nodes::update(old, new),
+        ("", "Service") => services::status(new),
         ("", "Pod") => pods::status::update(old, new),
         _ => Vec::new(),
     }
@@ -78,6 +79,8 @@ fn changes(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
         ("", "PersistentVolume", "") => volumes::update(old, new),
         ("", "PersistentVolumeClaim", "") => claims::update(old, new),
         ("", "Pod", "") => pods::update(old, new),
+        // Its finalizers have an endpoint of their own.
+        ("", "Namespace", "") => Vec::new(),
         ("", "Node", "") => nodes::update(old, new),
         ("", "Service", "") => services::update(old, new),
         ("", "Event", "") => events::update(old, new, false),
@@ -109,6 +112,7 @@ fn fields(kind: &Kind, value: &Value) -> Vec<Cause> {
         ("", "PersistentVolume") => volumes::create(value),
         ("", "PersistentVolumeClaim") => claims::create(value),
         ("", "Pod") => pods::create(value),
+        ("", "Namespace") => metadata::namespace(value),
         ("", "Node") => nodes::create(value),
         ("", "Service") => services::create(value),
         ("", "Endpoints") => services::endpoints(value),

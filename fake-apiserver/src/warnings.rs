@@ -1,62 +1,126 @@
 //! Decides what the server warns of while it does what it is told. Never refuses. Answers to the
 //! `WarningsOnCreate` and `WarningsOnUpdate` of each kind.
 
+mod paths;
+mod pods;
+mod ports;
+mod services;
+
 use serde_json::Value;
 
 use crate::kinds::Kind;
 use crate::object::{at, text};
+use crate::validate::field::Field;
 
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// What there is to say of an object as it is stored now.
 pub(crate) fn of(kind: &Kind, old: Option<&Value>, value: &Value) -> Vec<String> {
+    if kind.custom {
+        return Vec::new();
+    }
     let mut warnings = Vec::new();
+    let object = Field::root(value);
     match (&*kind.group, &*kind.kind) {
-        ("", "Endpoints") => warnings.push(endpoints().to_owned()),
         ("", "PersistentVolume") => {
             beta_class(value, &mut warnings);
             if text(value, &["spec", "persistentVolumeReclaimPolicy"]) == "Recycle" {
                 let why = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.";
                 warnings.push(format!("spec.persistentVolumeReclaimPolicy: {why}"));
             }
+            for term in object.at("spec.nodeAffinity.required.nodeSelectorTerms").items() {
+                pods::term(&term, false, &mut warnings);
+            }
             gone(value, &mut warnings);
         }
         ("", "PersistentVolumeClaim") => {
             beta_class(value, &mut warnings);
-            for part in ["requests", "limits"] {
-                let amount = text(value, &["spec", "resources", part, "storage"]);
-                if amount.ends_with('m') || amount.ends_with("e-3") {
-                    let field = format!("spec.resources.{part}[storage]");
-                    warnings.push(format!(
-                        "{field}: fractional byte value \"{amount}\" is invalid, must be an integer"
-                    ));
-                }
+            pods::claim(&object.at("spec"), &mut warnings);
+        }
+        ("", "Pod") => {
+            if old.is_none() {
+                warnings.extend(pods::name(text(value, &["metadata", "name"]), "the Pod's hostname"));
+            }
+            warnings.extend(pods::of(&object));
+        }
+        ("", "Service") => warnings.extend(services::of(&object)),
+        ("", "Node") => {
+            if !object.at("spec.externalID").is_empty() {
+                let why = "this field is deprecated, and is unused by Kubernetes";
+                warnings.push(format!("spec.externalID: {why}"));
+            }
+            for range in object.at("spec.podCIDRs").items() {
+                services::network(&range, &mut warnings);
             }
         }
-        ("storage.k8s.io", "CSIDriver") => {
-            let tokens = at(value, &["spec", "tokenRequests"]).and_then(Value::as_array);
-            let changed =
-                old.is_none_or(|old| old["spec"]["tokenRequests"] != value["spec"]["tokenRequests"]);
-            if changed
-                && tokens.is_some_and(|tokens| !tokens.is_empty())
-                && at(value, &["spec", "serviceAccountTokenInSecrets"]).is_none()
-            {
-                let why = "is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes";
-                warnings.push(format!("spec.serviceAccountTokenInSecrets {why}"));
-            }
+        ("", "ReplicationController") | ("apps" | "batch", _) => workload(kind, old, &object, &mut warnings),
+        ("storage.k8s.io", "StorageClass") => pods::topologies(&object, &mut warnings),
+        ("storage.k8s.io", "CSIStorageCapacity") => {
+            pods::term(&object.at("nodeTopology"), false, &mut warnings);
         }
+        ("storage.k8s.io", "CSIDriver") => tokens(old, value, &mut warnings),
         _ => {}
     }
     warnings
 }
 
-/// What is said of every use of a kind that is on its way out.
-pub(crate) fn endpoints() -> &'static str {
-    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+fn tokens(old: Option<&Value>, value: &Value, warnings: &mut Vec<String>) {
+    let tokens = at(value, &["spec", "tokenRequests"]).and_then(Value::as_array);
+    let changed = old.is_none_or(|old| old["spec"]["tokenRequests"] != value["spec"]["tokenRequests"]);
+    if changed
+        && tokens.is_some_and(|tokens| !tokens.is_empty())
+        && at(value, &["spec", "serviceAccountTokenInSecrets"]).is_none()
+    {
+        let why = "is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes";
+        warnings.push(format!("spec.serviceAccountTokenInSecrets {why}"));
+    }
 }
 
-/// What is said of owners that are named more than once.
-pub(crate) fn repeated_owners(value: &Value) -> Option<String> {
+/// What makes pods is warned of their template, when it is new or something of it has changed.
+fn workload(kind: &Kind, old: Option<&Value>, object: &Field<'_>, warnings: &mut Vec<String>) {
+    let generation = |value: &Value| value["metadata"]["generation"].as_i64();
+    let unchanged = old.is_some_and(|old| generation(old) == generation(object.value));
+    let (template, named) = match &*kind.kind {
+        "CronJob" => ("spec.jobTemplate.spec.template", true),
+        "Deployment" | "ReplicaSet" | "Job" | "ReplicationController" => ("spec.template", true),
+        "StatefulSet" | "DaemonSet" => ("spec.template", false),
+        _ => return,
+    };
+    if named && old.is_none() {
+        let name = text(object.value, &["metadata", "name"]);
+        warnings.extend(pods::name(name, "Pod names and hostnames"));
+    }
+    if !unchanged {
+        warnings.extend(pods::of(&object.at(template)));
+    }
+    if kind.kind == "StatefulSet" {
+        for claim in object.at("spec.volumeClaimTemplates").items() {
+            let spec = claim.at(if old.is_none() { "spec" } else { "Spec" });
+            pods::claim(&Field::new(claim.at("spec").value, spec.path), warnings);
+        }
+        if object.at("spec.revisionHistoryLimit").number().is_some_and(|limit| limit < 0) {
+            let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
+            warnings.push(format!("spec.revisionHistoryLimit: {why}"));
+        }
+    }
+    if kind.kind == "CronJob" && old.is_some() && object.at("spec.schedule").text().contains("TZ") {
+        let instead = "use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details";
+        warnings.push(format!("cannot use TZ or CRON_TZ in spec.spec.schedule, {instead}"));
+    }
+}
+
+/// What is said of every use of a kind that is on its way out, whatever comes of the request.
+pub(crate) fn of_request(kind: &Kind) -> Option<String> {
+    match &kind.definition {
+        Some(version) => version.warning.clone(),
+        None => (kind.kind == "Endpoints").then(|| {
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
+        }),
+    }
+}
+
+/// What is said of owners that are named more than once. In a patch they are noticed later than in an object.
+pub(crate) fn repeated_owners(value: &Value, patched: bool) -> Option<String> {
     let owners = at(value, &["metadata", "ownerReferences"]).and_then(Value::as_array)?;
     let (mut seen, mut twice): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     for uid in owners.iter().map(|owner| text(owner, &["uid"])) {
@@ -65,8 +129,12 @@ pub(crate) fn repeated_owners(value: &Value) -> Option<String> {
         }
         seen.push(uid);
     }
-    let why = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed:";
-    (!twice.is_empty()).then(|| format!("{why} {}", twice.join(", ")))
+    let noticed = if patched { " after mutating admission happens" } else { "" };
+    let why = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed:";
+    (!twice.is_empty()).then(|| {
+        let what = ".metadata.ownerReferences contains duplicate entries";
+        format!("{what}{noticed}; {why} {}", twice.join(", "))
+    })
 }
 
 /// Sources of volumes whose plugins are gone.

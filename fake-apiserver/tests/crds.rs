@@ -132,12 +132,20 @@ fn names_are_held_by_the_first_and_freed_when_it_goes() {
 }
 
 #[test]
-fn conversion_by_webhook_is_refused_with_a_way_out() {
+fn what_a_webhook_is_to_convert_is_served_in_the_stored_version_alone() {
     let server = server();
     let mut definition = definition("widgets", "Widget");
     definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
-        "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://localhost/convert"}}});
-    let (code, refused) = call(&server, "POST", DEFINITIONS, &definition);
-    assert_eq!(code, 422);
-    assert!(refused["message"].as_str().unwrap().contains("use the strategy None"), "{refused}");
+        "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://example.com/convert"}}});
+    let (code, answer) = call(&server, "POST", DEFINITIONS, &definition);
+    assert_eq!(code, 201, "{answer}");
+    let widget =
+        json!({"apiVersion": "x.example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {}});
+    assert_eq!(call(&server, "POST", WIDGETS, &widget).0, 201);
+    let newer = WIDGETS.replace("v1", "v2");
+    for (method, path) in [("GET", format!("{newer}/a")), ("GET", newer.clone()), ("POST", newer)] {
+        let (code, answer) = call(&server, method, &path, &widget);
+        let why = "conversion webhook for x.example.com/v2, Kind=Widget failed: this server calls no webhooks, and has the objects in x.example.com/v1 alone";
+        assert_eq!((code, answer["message"].as_str()), (500, Some(why)), "{method} {path}");
+    }
 }

@@ -48,6 +48,31 @@ async fn token(server: &FakeApiServer, spec: &Value) -> String {
 }
 
 #[tokio::test]
+async fn tokens_stay_good_where_a_folder_keeps_their_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || {
+        let options = Options { tokens: vec![Token::admin("secret")], ..Options::default() };
+        FakeApiServer::open(options, folder.path()).unwrap()
+    };
+    let first = start();
+    let account = json!({"metadata": {"name": "a"}});
+    assert_eq!(send(&first, "POST", ACCOUNTS, "Bearer secret", &account).await.0, 201);
+    let bearer = format!("Bearer {}", token(&first, &json!({"expirationSeconds": 3600})).await);
+    assert_eq!(send(&first, "GET", ACCOUNTS, &bearer, &Value::Null).await.0, 200);
+    drop(first);
+    let second = start();
+    assert_eq!(send(&second, "GET", ACCOUNTS, &bearer, &Value::Null).await.0, 200);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let options = Options { tokens: vec![Token::admin("secret")], ..Options::default() };
+    let other = FakeApiServer::open(options, elsewhere.path()).unwrap();
+    assert_eq!(send(&other, "GET", ACCOUNTS, &bearer, &Value::Null).await.0, 401);
+    drop(second);
+    std::fs::write(folder.path().join("token.key"), "short").unwrap();
+    let refused = FakeApiServer::open(Options::default(), folder.path()).err().unwrap().to_string();
+    assert!(refused.contains("token.key is damaged"), "{refused}");
+}
+
+#[tokio::test]
 async fn whoever_is_not_known_is_refused_everywhere() {
     let (server, _) = server();
     for path in ["/api/v1/pods", "/healthz", "/version", "/nosuch", SELF] {

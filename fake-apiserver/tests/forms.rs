@@ -220,24 +220,25 @@ async fn openapi_leads_from_the_index_to_documents_that_can_be_kept() {
 
 #[tokio::test]
 async fn every_reference_of_the_older_document_leads_somewhere() {
-    fn check(value: &Value, definitions: &Value) {
+    fn check(value: &Value, document: &Value) {
         match value {
             Value::Object(fields) => {
                 if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
-                    let name = reference.strip_prefix("#/definitions/").unwrap();
-                    assert!(definitions.get(name).is_some(), "{name}");
+                    let found = document.pointer(reference.strip_prefix('#').unwrap());
+                    assert!(found.is_some(), "{reference}");
                 }
-                fields.values().for_each(|value| check(value, definitions));
+                fields.values().for_each(|value| check(value, document));
             }
-            Value::Array(items) => items.iter().for_each(|value| check(value, definitions)),
+            Value::Array(items) => items.iter().for_each(|value| check(value, document)),
             _ => {}
         }
     }
     let (code, _, body) = get(&server(), "/openapi/v2", "application/json").await;
     let document = json(&body);
     assert_eq!((code, &document["swagger"]), (200, &json!("2.0")));
-    check(&document["paths"], &document["definitions"]);
-    check(&document["definitions"], &document["definitions"]);
+    check(&document["paths"], &document);
+    check(&document["parameters"], &document);
+    check(&document["definitions"], &document);
 }
 
 #[tokio::test]

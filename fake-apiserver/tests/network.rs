@@ -90,6 +90,24 @@ async fn a_client_gets_in_by_its_certificate() {
 }
 
 #[tokio::test]
+async fn certificates_stay_good_where_a_folder_keeps_the_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = Tls::generate_in(folder.path(), &[]).unwrap();
+    let after = Tls::generate_in(folder.path(), &[]).unwrap();
+    let serving = Serving { tls: Some(after.tls.clone()), ..Serving::default() };
+    let options = Options { credentials_required: true, ..Options::default() };
+    let (_server, running) = start(options, serving).await;
+    let get = "GET /api/v1/namespaces/default HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    // The client trusts the authority of the first run, and shows what that one made.
+    let config = client(&before, true, b"http/1.1");
+    let stream = TcpStream::connect(running.address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    let answer = exchange(&mut stream, get).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test]
 async fn http_2_is_agreed_on() {
     let made = Tls::generate(&[]).unwrap();
     let serving = Serving { tls: Some(made.tls.clone()), ..Serving::default() };

@@ -16,6 +16,10 @@ use super::error::Error;
 use crate::cluster::{Key, Kind, Object};
 use crate::objects::{Capacity, Claim, Class, CsiDriver, CsiNode, Node, Pod, Volume};
 
+/// How many objects are listed at once. What a page takes while it is read stays with the process, and a page of the usual 500
+/// volumes takes more memory than hundreds of them do afterwards.
+const PAGE: u32 = 50;
+
 /// What a watch says.
 #[derive(Clone, Debug)]
 pub enum Change {
@@ -56,7 +60,7 @@ where
 {
     let api: Api<K> = Api::all(client.clone());
     let mut listed = BTreeSet::new();
-    let changes = watcher(api, watcher::Config::default()).default_backoff();
+    let changes = watcher(api, watcher::Config::default().page_size(PAGE)).default_backoff();
     let changes = changes.filter_map(move |event| {
         let change = match event {
             Ok(Event::Init) => {

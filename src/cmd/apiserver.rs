@@ -43,7 +43,7 @@ const JOURNAL: usize = 10_000;
 /// Runs the command.
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
-    let access = match arguments.access.prepare(arguments.listen) {
+    let access = match arguments.access.prepare(arguments.listen, arguments.data_dir.as_deref()) {
         Ok(access) => access,
         Err(error) => return complain(&error, Exit::Usage),
     };

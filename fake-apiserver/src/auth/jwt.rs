@@ -2,16 +2,25 @@
 //! only this server has. Never says whether what a token names still exists. Answers to
 //! `kubernetes/pkg/serviceaccount/jwt.go`, which signs with a private key instead, so that others can check.
 
+use std::path::Path;
+
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::{Value, json};
 
 use crate::auth::ISSUER;
 use crate::continuation::{base64, unbase64};
+use crate::kept;
+use crate::log::OpenError;
 use crate::options::Ids;
 
 /// The longest token that is looked at.
 const LONGEST: usize = 16 * 1024;
+
+/// Where a folder has its key.
+const FILE: &str = "token.key";
+/// A shorter key could be guessed.
+const SHORTEST: usize = 16;
 
 /// The secret with which tokens are signed.
 pub(crate) struct Key(hmac::Key);
@@ -22,10 +31,26 @@ impl Key {
         let mut secret = [0; 32];
         if let Ids::Seeded(seed) = ids {
             secret[..8].copy_from_slice(&seed.to_le_bytes());
-        } else if SystemRandom::new().fill(&mut secret).is_err() {
+        } else if let Some(random) = random() {
+            secret = random;
+        } else {
             tracing::error!("the system has no random numbers: tokens of service accounts can be forged");
         }
         Self(hmac::Key::new(hmac::HMAC_SHA256, &secret))
+    }
+
+    /// The key of a folder, so that tokens stay good when its server starts again; with a seed, as without the folder.
+    pub(crate) fn of(folder: &Path, ids: Ids) -> Result<Self, OpenError> {
+        if let Ids::Seeded(_) = ids {
+            return Ok(Self::new(ids));
+        }
+        let path = folder.join(FILE);
+        let secret = kept::secret(&path, || Some(random()?.to_vec())).map_err(OpenError::io(&path))?;
+        if secret.len() < SHORTEST {
+            let why = format!("a key has at least {SHORTEST} bytes");
+            return Err(OpenError::Damaged { path, offset: 0, why });
+        }
+        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &secret)))
     }
 
     /// A token with these claims.
@@ -46,6 +71,12 @@ impl Key {
         let valid = claims["iss"] == ISSUER && time("exp")? > now && time("nbf")? <= now;
         valid.then_some(claims)
     }
+}
+
+/// What nobody can guess, if the system has it.
+fn random() -> Option<[u8; 32]> {
+    let mut secret = [0; 32];
+    SystemRandom::new().fill(&mut secret).ok().map(|()| secret)
 }
 
 #[cfg(test)]

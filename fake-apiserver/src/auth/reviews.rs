@@ -52,6 +52,13 @@ pub(crate) fn answer(server: &Server, request: &Request, question: &Question) ->
     let mut review = request.json(question.kind)?;
     check_type(&review, question)?;
     let fields = as_map_mut(&mut review);
+    let known = ["kind", "apiVersion", "metadata", "spec", "status"];
+    let unknown: Vec<String> =
+        fields.keys().filter(|name| !known.contains(&name.as_str())).cloned().collect();
+    let warnings: Vec<String> = unknown.iter().map(|name| format!("unknown field \"{name}\"")).collect();
+    for name in &unknown {
+        fields.remove(name);
+    }
     fields.insert("kind".into(), question.kind.into());
     fields.insert("apiVersion".into(), question.api_version.into());
     if !fields.get("metadata").is_some_and(Value::is_object) {
@@ -77,7 +84,7 @@ pub(crate) fn answer(server: &Server, request: &Request, question: &Question) ->
         }
         _ => access_review(question, &mut review)?,
     }
-    Ok(Answer::json(201, &review))
+    Ok(Answer::json(201, &review).with_warnings(warnings))
 }
 
 fn check_type(review: &Value, question: &Question) -> Result<()> {
@@ -172,8 +179,24 @@ fn wrong_attributes(question: &Question, review: &Value) -> Vec<Cause> {
                 "must match metadata.namespace",
             )]
         }
-        _ => Vec::new(),
+        (Some(asked), None) => selectors(asked),
+        (None, Some(_)) => Vec::new(),
     }
+}
+
+/// A selector is a text or a list, and not both.
+fn selectors(asked: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for name in ["fieldSelector", "labelSelector"] {
+        let raw = text(asked, &[name, "rawSelector"]);
+        let listed = at(asked, &[name, "requirements"]).and_then(Value::as_array);
+        if !raw.is_empty() && listed.is_some_and(|listed| !listed.is_empty()) {
+            let field = format!("spec.resourceAttributes.{name}.rawSelector");
+            let why = "may not specified at the same time as requirements";
+            causes.push(Cause::invalid(field, raw, why));
+        }
+    }
+    causes
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Decides whether a definition may be stored, and what is filled in for it: names, versions, exactly one of them stored,
-//! schemas, subresources, columns, conversion. Conversion by webhook is refused, since nothing here calls one.
+//! schemas, subresources, columns, conversion. Conversion by webhook is taken, though nothing here calls one.
 //! Never serves what it defines. Answers to
 //! `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/{v1,validation}` and
 //! `.../pkg/registry/customresourcedefinition`.

@@ -4,11 +4,20 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use cel::objects::{Key, Map};
-use cel::{Env, Program};
-use regex::Regex;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators};
+use cel::common::types::{
+    CelBool, CelBytes, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString,
+};
+use cel::common::value::Val;
+use cel::{Context, Env};
 use serde_json::Value;
 
+use super::budget::{self, Stop};
+use super::checker::{self, Comes};
+use super::libraries;
+use super::room;
 use super::schema::Schema;
 
 /// The longest rule that is read, and how deep its brackets may go: beyond that it is taken as kept.
@@ -40,15 +49,34 @@ const KEYWORDS: &[&str] = &[
     "while",
 ];
 
-/// The language with the libraries that the crate has.
+/// The language with the libraries of the real server.
 pub(super) static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
-    for extension in [cel::extensions::strings, cel::extensions::lists] {
-        // A library that does not fit leaves its functions out: rules with them are not evaluated.
-        let _ = env.add_extension(extension);
+    let declared = env.add_extension(libraries::declare).and_then(|()| env.add_extension(budget::declare));
+    if let Err(error) = declared {
+        // A library that does not fit leaves its functions out; the tests of this module name each of them.
+        tracing::error!(%error, "the libraries of rules are not complete");
     }
     Arc::new(env)
 });
+
+/// A rule that was read.
+#[derive(Debug)]
+pub(super) struct Program {
+    expr: IdedExpr,
+    /// What it costs in any case.
+    base: u64,
+    depth: usize,
+    pub(super) uses_old: bool,
+}
+
+impl Program {
+    /// What it comes to, within what is left of an object's budget.
+    pub(super) fn run(&self, variables: &Context<'_, '_>, left: &mut u64) -> Result<cel::Value, Stop> {
+        room::at_depth(self.depth, || budget::run(&self.expr, self.base, variables, left))
+            .unwrap_or(Err(Stop::Call))
+    }
+}
 
 /// A program; nothing where the rule may be fine, but not for us; or what is wrong with it.
 pub(super) fn compile(rule: &str) -> Result<Option<Arc<Program>>, String> {
@@ -66,39 +94,158 @@ pub(super) fn compile(rule: &str) -> Result<Option<Arc<Program>>, String> {
     if rule.trim().is_empty() || rule.len() > LONGEST {
         return Ok(None);
     }
-    match ENVIRONMENT.compile(rule) {
-        Ok(program) => {
-            let references = program.references();
-            let bound = bound(rule);
-            let unknown =
-                references.variables().into_iter().find(|name| !is_known(name) && !bound.contains(name));
-            if let Some(unknown) = unknown {
-                let why = format!("undeclared reference to '{unknown}' (in container '')");
-                return Err(format!("compilation failed: ERROR: <input>:1:1: {why}"));
+    room::at_length(rule.len(), || read(rule)).unwrap_or(Ok(None))
+}
+
+fn read(rule: &str) -> Result<Option<Arc<Program>>, String> {
+    let program = ENVIRONMENT.compile(rule).map_err(|errors| {
+        // The same as upstream's, but for a space.
+        format!("compilation failed: {}", errors.to_string().replace("\n| ", "\n | "))
+    })?;
+    let depth = room::depth_of(program.expression());
+    if depth > room::DEEPEST {
+        tracing::warn!(%rule, "a rule of a custom resource goes too deep, and is taken as kept");
+        return Ok(None);
+    }
+    let mut names = Names::default();
+    names.read(program.expression(), &mut Vec::new());
+    if let Some((id, name)) = names.unknown.first() {
+        let at = program.source_info().offset_for(*id).map_or(0, |(start, _)| start);
+        let why = format!("undeclared reference to '{name}' (in container '')");
+        return Err(format!("compilation failed: {}", mistake_at(rule, at as usize, &why)));
+    }
+    let mut expr = program.expression().clone();
+    heed_nulls(&mut expr);
+    let base = budget::weave(&mut expr);
+    Ok(Some(Arc::new(Program { expr, base, depth, uses_old: names.uses_old })))
+}
+
+/// What is null can be read, but is not there for `has`.
+fn heed_nulls(expr: &mut IdedExpr) {
+    let id = expr.id;
+    match &mut expr.expr {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) | Expr::Struct(_) => {}
+        Expr::Call(call) => call.target.as_deref_mut().into_iter().chain(&mut call.args).for_each(heed_nulls),
+        Expr::List(list) => list.elements.iter_mut().for_each(heed_nulls),
+        Expr::Map(map) => {
+            for entry in &mut map.entries {
+                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                    heed_nulls(&mut entry.key);
+                    heed_nulls(&mut entry.value);
+                }
             }
-            Ok(Some(Arc::new(program)))
         }
-        Err(errors) => {
-            let text = errors.to_string();
-            // Optional fields (`a.?b`) are in the language, and not in the crate.
-            if text.contains("unsupported") || rule.contains(".?") || rule.contains("[?") {
-                tracing::warn!(%rule, "a rule of a custom resource is not read, and taken as kept");
-                return Ok(None);
+        Expr::Comprehension(inner) => {
+            heed_nulls(&mut inner.iter_range);
+            heed_nulls(&mut inner.loop_cond);
+            heed_nulls(&mut inner.loop_step);
+            heed_nulls(&mut inner.result);
+        }
+        Expr::Select(select) => {
+            heed_nulls(&mut select.operand);
+            if !select.test {
+                return;
             }
-            Err(format!("compilation failed: {}", text.lines().next().unwrap_or_default()))
+            let call = |name: &str, args: [Expr; 2]| {
+                let args = args.map(|expr| IdedExpr { id, expr }).into();
+                Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args })
+            };
+            let read = Expr::Select(SelectExpr { test: false, ..select.clone() });
+            let given = call(operators::NOT_EQUALS, [read, Expr::Literal(LiteralValue::Null)]);
+            expr.expr = call(operators::LOGICAL_AND, [std::mem::take(&mut expr.expr), given]);
         }
     }
 }
 
-/// The names that a rule gives to the items it goes through.
-fn bound(rule: &str) -> Vec<&str> {
-    static NAMES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let macros = "all|exists|exists_one|existsOne|map|filter|sortBy|bind|transformList|transformMap|transformMapEntry";
-        Regex::new(&format!(r"\.(?:{macros})\(\s*([A-Za-z_]\w*)\s*,(?:\s*([A-Za-z_]\w*)\s*,)?")).ok()
-    });
-    let Some(names) = NAMES.as_ref() else { return Vec::new() };
-    let found = names.captures_iter(rule).flat_map(|found| [found.get(1), found.get(2)]);
-    found.flatten().map(|name| name.as_str()).collect()
+/// Whether the types in a rule on values of a schema fit together, and what it comes to; nothing where it can't be read.
+pub(super) fn check_types(
+    rule: &str,
+    schema: &Value,
+    root: bool,
+    optional_old: bool,
+) -> Result<Option<Comes>, String> {
+    if rule.len() > LONGEST {
+        return Ok(None);
+    }
+    room::at_length(rule.len(), || check_here(rule, schema, root, optional_old)).unwrap_or(Ok(None))
+}
+
+fn check_here(rule: &str, schema: &Value, root: bool, optional_old: bool) -> Result<Option<Comes>, String> {
+    let Ok(program) = ENVIRONMENT.compile(rule) else { return Ok(None) };
+    if room::depth_of(program.expression()) > room::DEEPEST {
+        return Ok(None);
+    }
+    let (comes, mistakes) = checker::check(program.expression(), schema, root, optional_old);
+    let place = |id: u64| program.source_info().offset_for(id).map_or(0, |(start, _)| start as usize);
+    let mut mistakes: Vec<(usize, String)> = mistakes.into_iter().map(|(id, why)| (place(id), why)).collect();
+    mistakes.sort();
+    mistakes.dedup();
+    if mistakes.is_empty() {
+        return Ok(Some(comes));
+    }
+    let shown: Vec<String> = mistakes.iter().map(|(at, why)| mistake_at(rule, *at, why)).collect();
+    Err(format!("compilation failed: {}", shown.join("\n")))
+}
+
+/// A mistake with the line that it is in, and a mark below its place.
+fn mistake_at(rule: &str, at: usize, why: &str) -> String {
+    let before = rule.get(..at).unwrap_or_default();
+    let line = before.matches('\n').count();
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
+    let text = rule.lines().nth(line).unwrap_or_default();
+    format!("ERROR: <input>:{}:{}: {why}\n | {text}\n | {}^", line + 1, column + 1, ".".repeat(column))
+}
+
+/// What a rule names.
+#[derive(Default)]
+struct Names {
+    uses_old: bool,
+    /// What nobody declares, with its place.
+    unknown: Vec<(u64, String)>,
+}
+
+impl Names {
+    fn read(&mut self, expr: &IdedExpr, bound: &mut Vec<String>) {
+        match &expr.expr {
+            Expr::Unspecified | Expr::Literal(_) => {}
+            Expr::Ident(name) => {
+                self.uses_old |= name == "oldSelf";
+                if !bound.contains(name) && !is_known(name) {
+                    self.unknown.push((expr.id, name.clone()));
+                }
+            }
+            Expr::Select(select) => self.read(&select.operand, bound),
+            Expr::List(list) => list.elements.iter().for_each(|one| self.read(one, bound)),
+            Expr::Map(map) => map.entries.iter().for_each(|entry| self.read_entry(&entry.expr, bound)),
+            Expr::Struct(new) => new.entries.iter().for_each(|entry| self.read_entry(&entry.expr, bound)),
+            Expr::Call(call) => {
+                if let Some(target) = call.target.as_deref() {
+                    self.read(target, bound);
+                }
+                call.args.iter().for_each(|one| self.read(one, bound));
+            }
+            Expr::Comprehension(inner) => {
+                self.read(&inner.iter_range, bound);
+                self.read(&inner.accu_init, bound);
+                let outer = bound.len();
+                bound.extend([inner.iter_var.clone(), inner.accu_var.clone()]);
+                for one in [&inner.loop_cond, &inner.loop_step, &inner.result] {
+                    self.read(one, bound);
+                }
+                bound.truncate(outer);
+            }
+        }
+    }
+
+    fn read_entry(&mut self, entry: &EntryExpr, bound: &mut Vec<String>) {
+        match entry {
+            EntryExpr::MapEntry(entry) => {
+                self.read(&entry.key, bound);
+                self.read(&entry.value, bound);
+            }
+            EntryExpr::StructField(field) => self.read(&field.value, bound),
+        }
+    }
 }
 
 /// What a rule may name without declaring it: its value, types, and the libraries' namespaces.
@@ -106,38 +253,59 @@ fn is_known(name: &str) -> bool {
     const TYPES: &[&str] =
         &["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"];
     const NAMESPACES: &[&str] = &[
-        "self", "oldSelf", "optional", "sets", "format", "math", "cel", "google", "lists", "strings",
-        "base64",
+        "self",
+        "oldSelf",
+        "optional",
+        "sets",
+        "format",
+        "lists",
+        "strings",
+        "ip",
+        "net",
+        "kubernetes",
+        "google",
     ];
-    TYPES.contains(&name) || NAMESPACES.contains(&name) || name.contains('@') || name.starts_with("__")
+    TYPES.contains(&name) || NAMESPACES.contains(&name) || name.starts_with('@')
 }
 
-/// A value as rules see it: numbers by their schema, fields under names that rules can write.
-pub(super) fn to_cel(schema: &Schema, value: &Value) -> cel::Value {
+/// A value as rules see it: numbers by their schema, times as times, fields under names that rules can write.
+pub(super) fn to_cel(schema: &Schema, value: &Value) -> Box<dyn Val> {
     match value {
-        Value::Null => cel::Value::Null,
-        Value::Bool(flag) => cel::Value::Bool(*flag),
+        Value::Null => Box::new(CelNull),
+        Value::Bool(flag) => Box::new(CelBool::from(*flag)),
         Value::Number(number) => match number.as_i64() {
-            Some(whole) if schema.form != "number" => cel::Value::Int(whole),
-            _ => cel::Value::Float(number.as_f64().unwrap_or_default()),
+            Some(whole) if schema.form != "number" => Box::new(CelInt::from(whole)),
+            _ => Box::new(CelDouble::from(number.as_f64().unwrap_or_default())),
         },
-        Value::String(text) => cel::Value::String(Arc::new(text.clone())),
+        Value::String(text) => text_to_cel(schema, text),
         Value::Array(items) => {
             let unknown = Schema::default();
             let of = schema.items.as_deref().unwrap_or(&unknown);
-            cel::Value::List(Arc::new(items.iter().map(|item| to_cel(of, item)).collect()))
+            Box::new(CelList::from(items.iter().map(|item| to_cel(of, item)).collect::<Vec<_>>()))
         }
         Value::Object(fields) => {
             let unknown = Schema::default();
-            let mut map: HashMap<Key, cel::Value> = HashMap::with_capacity(fields.len());
+            let mut map: HashMap<CelMapKey<'static>, Box<dyn Val>> = HashMap::with_capacity(fields.len());
             for (name, field) in fields {
                 let of = schema.field(name).unwrap_or(&unknown);
                 let name = if schema.properties.contains_key(name) { escape(name) } else { name.clone() };
-                map.insert(Key::String(Arc::new(name)), to_cel(of, field));
+                map.insert(CelMapKey::from(name), to_cel(of, field));
             }
-            cel::Value::Map(Map { map: Arc::new(map) })
+            Box::new(CelMap::from(map))
         }
     }
+}
+
+/// A text, or what its format makes of it.
+fn text_to_cel(schema: &Schema, text: &str) -> Box<dyn Val> {
+    let made = match schema.format.as_str() {
+        "duration" => libraries::duration(text).map(|length| Box::new(length) as Box<dyn Val>),
+        "date" | "date-time" => libraries::timestamp(text).map(|moment| Box::new(moment) as Box<dyn Val>),
+        "byte" => STANDARD.decode(text).ok().map(|bytes| Box::new(CelBytes::from(bytes)) as Box<dyn Val>),
+        _ => None,
+    };
+    // One that is not of its format has been refused for that.
+    made.unwrap_or_else(|| Box::new(CelString::from(text.to_owned())))
 }
 
 /// The name under which rules find a field.

@@ -1,15 +1,16 @@
-//! Decides whether a value keeps the rules (`x-kubernetes-validations`) of its schema, by the crate `cel`. A rule that
-//! the crate cannot evaluate, since it uses a function of the real server's own or a time, is taken as kept and
-//! logged: it is not modelled. Never estimates what a rule costs. Answers to
-//! `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel`.
+//! Decides whether a value keeps the rules (`x-kubernetes-validations`) of its schema, by the crate `cel`, with the libraries and
+//! within the budget of the real server. A rule that can't be read here is taken as kept and logged. Never estimates what a rule
+//! costs before there is a value. Answers to `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel`.
 
 use std::sync::Arc;
 
-use cel::{Context, ExecutionError, Program};
+use cel::common::types::CelOptional;
+use cel::{Context, ExecutionError};
 use serde_json::Value;
 
+use super::budget::{self, Stop};
 use super::lists::counterpart;
-use super::program::{ENVIRONMENT, compile, to_cel};
+use super::program::{ENVIRONMENT, Program, compile, to_cel};
 use super::prune::child;
 use super::schema::Schema;
 use crate::object::text;
@@ -45,7 +46,7 @@ impl Rule {
                 Err(why) => (None, Some(why)),
             },
         };
-        let uses_old = program.as_ref().is_some_and(|program| program.references().has_variable("oldSelf"));
+        let uses_old = program.as_ref().is_some_and(|program| program.uses_old);
         Self {
             message: text(value, &["message"]).trim().to_owned(),
             reason: text(value, &["reason"]).to_owned(),
@@ -66,31 +67,40 @@ impl Rule {
     }
 
     /// Whether the rule holds; nothing where that cannot be told.
-    fn holds(&self, variables: &Context<'_, '_>) -> Option<Result<bool, String>> {
-        let program = self.program.as_ref()?;
-        match program.execute(variables) {
+    fn holds(&self, variables: &Context<'_, '_>, left: &mut u64) -> Option<Result<bool, Stop>> {
+        match self.program.as_ref()?.run(variables, left) {
             Ok(cel::Value::Bool(holds)) => Some(Ok(holds)),
             Ok(_) => None,
-            Err(error) if is_beyond_us(&error) => {
+            Err(Stop::Failed(error)) if is_beyond_us(&error) => {
                 tracing::warn!(rule = %self.text, %error, "a rule of a custom resource is not evaluated, and taken as kept");
                 None
             }
-            Err(error) => Some(Err(error.to_string())),
+            Err(stop) => Some(Err(stop)),
         }
     }
 
-    fn message(&self, variables: &Context<'_, '_>) -> String {
-        if let Some(Ok(cel::Value::String(message))) =
-            self.message_program.as_ref().map(|program| program.execute(variables))
+    fn message(&self, variables: &Context<'_, '_>, left: &mut u64) -> String {
+        let made = self.message_program.as_ref().map(|program| program.run(variables, left));
+        if let Some(Ok(cel::Value::String(message))) = made
             && !message.trim().is_empty()
+            && !message.contains('\n')
         {
             return message.trim().to_owned();
         }
+        self.plain_message()
+    }
+
+    fn plain_message(&self) -> String {
         if self.message.is_empty() {
             format!("failed rule: {}", self.text.trim())
         } else {
             self.message.clone()
         }
+    }
+
+    /// How the rule is named where it could not be evaluated.
+    fn named(&self) -> String {
+        if self.message.is_empty() { self.text.trim().to_owned() } else { self.message.clone() }
     }
 
     fn cause(&self, schema: &Schema, value: &Value, path: &str, why: &str) -> Cause {
@@ -112,22 +122,26 @@ impl Rule {
 
 /// Whether it failed for want of something that the real server has.
 fn is_beyond_us(error: &ExecutionError) -> bool {
-    matches!(
-        error,
-        ExecutionError::UndeclaredReference(_)
-            | ExecutionError::NoSuchOverload(_)
-            | ExecutionError::NotSupportedAsMethod { .. }
-            | ExecutionError::FunctionError { .. }
-            | ExecutionError::UnexpectedType { .. }
-            | ExecutionError::UnsupportedTargetType { .. }
-            | ExecutionError::UnsupportedBinaryOperator(..)
-            | ExecutionError::ValuesNotComparable(..)
-    )
+    matches!(error, ExecutionError::UndeclaredReference(_) | ExecutionError::NotSupportedAsMethod { .. })
+}
+
+/// What the real server says of an evaluation that failed.
+fn in_words(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::FunctionError { message, .. } => message.clone(),
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::IndexOutOfBounds(cel::Value::Int(place)) => format!("index out of bounds: {place}"),
+        ExecutionError::NoSuchOverload(_) => "no such overload".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// The rules of a schema and all below it that a value breaks. What was broken before and has not changed is only warned of.
 pub(crate) fn check(schema: &Schema, value: &Value, old: Option<&Value>) -> (Vec<Cause>, Vec<String>) {
-    let mut broken = Broken::default();
+    let mut broken = Broken { left: Some(budget::OBJECT), ..Broken::default() };
     walk(schema, value, old, "", false, &mut broken);
     (broken.causes, broken.warnings)
 }
@@ -136,6 +150,8 @@ pub(crate) fn check(schema: &Schema, value: &Value, old: Option<&Value>) -> (Vec
 struct Broken {
     causes: Vec<Cause>,
     warnings: Vec<String>,
+    /// What further rules may cost; nothing when no more are evaluated.
+    left: Option<u64>,
 }
 
 fn walk(
@@ -146,7 +162,7 @@ fn walk(
     unchanged: bool,
     broken: &mut Broken,
 ) {
-    if value.is_null() {
+    if value.is_null() || broken.left.is_none() {
         return;
     }
     let unchanged = unchanged || old == Some(value);
@@ -183,30 +199,70 @@ fn evaluate(
     unchanged: bool,
     broken: &mut Broken,
 ) {
-    let mut variables = Context::with_env(ENVIRONMENT.clone());
-    variables.add_variable_from_value("self", to_cel(schema, value));
-    if let Some(old) = old {
-        variables.add_variable_from_value("oldSelf", to_cel(schema, old));
-    }
+    let before = old.map(|old| to_cel(schema, old));
+    let variables = |optional: bool| {
+        let mut variables = Context::with_env(ENVIRONMENT.clone());
+        variables.add_variable_as_val("self", to_cel(schema, value));
+        match (before.as_ref().map(|before| before.clone_as_boxed()), optional) {
+            (before, true) => {
+                let before = before.map_or_else(CelOptional::none, CelOptional::of);
+                variables.add_variable_as_val("oldSelf", Box::new(before));
+            }
+            (Some(before), false) => variables.add_variable_as_val("oldSelf", before),
+            (None, false) => {}
+        }
+        variables
+    };
+    let (plain, optional) = (variables(false), variables(true));
     for rule in &schema.rules {
-        // An optional old value has functions of its own, which the crate does not know.
-        if rule.uses_old && (old.is_none() || rule.optional_old) {
+        if rule.uses_old && old.is_none() && !rule.optional_old {
             continue;
         }
-        let cause = match rule.holds(&variables) {
-            None | Some(Ok(true)) => continue,
-            Some(Ok(false)) => rule.cause(schema, value, path, &rule.message(&variables)),
-            Some(Err(error)) => {
-                let field = if path.is_empty() { "<nil>" } else { path };
-                let why = format!("{error} evaluating rule: {}", rule.message(&variables));
-                Cause::invalid(field, schema.form.as_str(), &why)
+        let Some(mut left) = broken.left else { return };
+        let variables = if rule.optional_old { &optional } else { &plain };
+        let held = rule.holds(variables, &mut left);
+        broken.left = Some(left);
+        match held {
+            None | Some(Ok(true)) => {}
+            Some(Ok(false)) => {
+                let why = rule.message(&plain, &mut left);
+                broken.left = Some(left);
+                let cause = rule.cause(schema, value, path, &why);
+                if unchanged && !rule.uses_old {
+                    broken.warnings.push(cause.sentence().to_owned());
+                } else {
+                    broken.causes.push(cause);
+                }
+            }
+            Some(Err(stop)) => broken.stop(rule, schema, path, &stop),
+        }
+    }
+}
+
+impl Broken {
+    /// Says why a rule was not evaluated to its end, and evaluates no more if it cost too much.
+    fn stop(&mut self, rule: &Rule, schema: &Schema, path: &str, stop: &Stop) {
+        let named = rule.named();
+        let why = match stop {
+            Stop::Failed(error) => match in_words(error) {
+                words if words.starts_with("no such overload") => format!(
+                    "'{words}': call arguments did not match a supported operator, function or macro signature for rule: {named}"
+                ),
+                words => format!("{words} evaluating rule: {named}"),
+            },
+            Stop::Call => format!(
+                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {named}"
+            ),
+            Stop::Object => {
+                "validation failed due to running out of cost budget, no further validation rules will be run"
+                    .to_owned()
             }
         };
-        if unchanged && !rule.uses_old {
-            broken.warnings.push(cause.sentence().to_owned());
-        } else {
-            broken.causes.push(cause);
+        if !matches!(stop, Stop::Failed(_)) {
+            self.left = None;
         }
+        let field = if path.is_empty() { "<nil>" } else { path };
+        self.causes.push(Cause::invalid(field, schema.form.as_str(), &why));
     }
 }
 
@@ -253,15 +309,77 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_evaluated_is_taken_as_kept() {
+    fn an_optional_old_value_may_be_none() {
         let text = json!({"type": "string"});
-        for rule in [
-            "quantity(self).isGreaterThan(quantity('1'))",
-            "self.?a.orValue('') == ''",
-            "timestamp(self) > timestamp('x')",
-        ] {
-            check(text.clone(), json!({"rule": rule}), json!("1"), json!(null), &[]);
+        let rule = json!({"rule": "self == oldSelf.orValue('first')", "optionalOldSelf": true, "message": "keep it"});
+        check(text.clone(), rule.clone(), json!("first"), json!(null), &[]);
+        check(text.clone(), rule.clone(), json!("x"), json!(null), &["a: Invalid value: \"x\": keep it"]);
+        check(text, rule, json!("x"), json!("y"), &["a: Invalid value: \"x\": keep it"]);
+    }
+
+    #[test]
+    fn null_is_not_there_but_can_be_read() {
+        let object = json!({"type": "object", "properties": {"b": {"type": "string", "nullable": true}}});
+        let rule = json!({"rule": "!has(self.b) && self.b == null"});
+        check(object, rule, json!({"b": null}), json!(null), &[]);
+    }
+
+    #[test]
+    fn long_rules_do_no_harm() {
+        let text = json!({"type": "integer"});
+        for piece in ["+1", " == 1", " && true", ".a", "[0]", " ? 1 : self", ".map(x, x)", ".orValue(1)"] {
+            let rule = format!("self{}", piece.repeat(16_000 / piece.len()));
+            let rule = json!({"rule": rule});
+            drop(Rule::read(&rule));
+            drop(super::super::program::check_types(rule["rule"].as_str().unwrap(), &text, false, false));
         }
+        let sum = format!("self{} > 0", "+1".repeat(40));
+        check(text, json!({"rule": sum}), json!(1), json!(null), &[]);
+    }
+
+    #[test]
+    fn what_fails_is_broken() {
+        let list = json!({"type": "array", "items": {"type": "integer"}});
+        let broken =
+            |why: &str, rule: &str| format!("a: Invalid value: \"array\": {why} evaluating rule: {rule}");
+        for (rule, why) in [
+            ("self[3] == 1", "index out of bounds: 3"),
+            ("1 / self[0] == 1", "division by zero"),
+            ("1 % self[0] == 1", "modulus by zero"),
+            ("self.filter(x, x > 9).max() == 1", "max called on empty list"),
+            ("quantity('x').isInteger()", crate::quantity::WRONG_FORM),
+        ] {
+            let expected = broken(why, rule);
+            check(list.clone(), json!({"rule": rule}), json!([0]), json!(null), &[expected.as_str()]);
+        }
+    }
+
+    #[test]
+    fn no_rule_holds_the_server_up() {
+        let list = json!({"type": "array", "items": {"type": "integer"}});
+        let many: Vec<usize> = (0..2_000).collect();
+        let dear = |rule: &str| {
+            format!(
+                "a: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {rule}"
+            )
+        };
+        for rule in [
+            "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))",
+            "self.all(a, self.all(b, self.all(c, 1 / (a - a) == 1)))",
+            "self.map(a, self.map(b, a * b)).size() == 0",
+            "self.filter(a, self.filter(b, b > a).size() > 7).size() == 0",
+            "self.all(a, i, self.all(b, j, self.all(c, k, i + j + k >= 0)))",
+            "self.map(a, string(a)).join('x').replace('', self.map(a, string(a)).join('y')) == ''",
+            "lists.range(100000000).size() == 1",
+            "self.distinct().size() == 1",
+            "self.exists(a, a in self.map(b, b + 1) && a > 1990)",
+            "[self].map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).size() == 0",
+            "sets.contains(self, self)",
+        ] {
+            let expected = dear(rule);
+            check(list.clone(), json!({"rule": rule}), json!(many), json!(null), &[expected.as_str()]);
+        }
+        check(list, json!({"rule": "self.all(a, a >= 0)"}), json!(many), json!(null), &[]);
     }
 
     #[test]

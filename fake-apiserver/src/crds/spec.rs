@@ -34,8 +34,7 @@ pub(super) fn spec(spec: &Value, causes: &mut Vec<Cause>) {
         }
     }
     names_form(&spec["names"], "spec.names", causes);
-    let versions = spec["versions"].as_array().map_or(0, Vec::len);
-    conversion(&spec["conversion"], versions, causes);
+    conversion(&spec["conversion"], causes);
 }
 
 /// Where a part of the versions is judged: once above them when it is the same in all, else in each.
@@ -233,7 +232,7 @@ fn selectable(part: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>)
     }
 }
 
-fn conversion(given: &Value, versions: usize, causes: &mut Vec<Cause>) {
+fn conversion(given: &Value, causes: &mut Vec<Cause>) {
     let path = "spec.conversion";
     let webhook = given.get("webhook");
     match text(given, &["strategy"]) {
@@ -249,15 +248,14 @@ fn conversion(given: &Value, versions: usize, causes: &mut Vec<Cause>) {
                 causes.push(Cause::forbidden(format!("{path}.conversionReviewVersions"), why));
             }
         }
-        "Webhook" => by_webhook(webhook, path, versions, causes),
+        "Webhook" => by_webhook(webhook, path, causes),
         other => {
             causes.push(Cause::unsupported(format!("{path}.strategy"), other, &["None", "Webhook"]));
         }
     }
 }
 
-fn by_webhook(webhook: Option<&Value>, path: &str, versions: usize, causes: &mut Vec<Cause>) {
-    let before = causes.len();
+fn by_webhook(webhook: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     let client = webhook.and_then(|webhook| webhook.get("clientConfig"));
     let at = format!("{path}.webhookClientConfig");
     match client {
@@ -280,11 +278,5 @@ fn by_webhook(webhook: Option<&Value>, path: &str, versions: usize, causes: &mut
         causes.push(Cause::required(at, ""));
     } else if !reviews.iter().any(|review| matches!(*review, "v1" | "v1beta1")) {
         causes.push(Cause::invalid(at, reviews, "must include at least one of v1, v1beta1"));
-    }
-    // With one version nothing is ever converted.
-    if causes.len() == before && versions > 1 {
-        let why =
-            "this server calls no webhooks; use the strategy None, with which nothing but apiVersion changes";
-        causes.push(Cause::invalid(format!("{path}.strategy"), "Webhook", why));
     }
 }

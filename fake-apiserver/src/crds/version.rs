@@ -23,6 +23,8 @@ pub(crate) struct Version {
     /// The `apiVersion` in which objects are stored.
     storage: String,
     own: String,
+    /// Whether a webhook is to convert objects.
+    by_webhook: bool,
     pub(crate) schema: Arc<Schema>,
     /// The schema as it was given, for those who publish it.
     pub(crate) published: Option<Value>,
@@ -104,6 +106,7 @@ impl Version {
         Self {
             definition: text(definition, &["metadata", "name"]).to_owned(),
             served: version["served"] == true,
+            by_webhook: spec["conversion"]["strategy"] == "Webhook",
             storage: api_version(storage),
             schema: of_version(&schemas, &own).unwrap_or_default(),
             own,
@@ -129,6 +132,13 @@ impl Version {
     pub(crate) fn path_of_replicas(&self, api_version: &str) -> Option<Vec<String>> {
         let (_, path) = self.replicas.iter().find(|(version, _)| version == api_version)?;
         Some(path.split('.').filter(|step| !step.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// Why objects can't be had in this version: they are stored in another one, and a webhook is to convert them.
+    pub(crate) fn unconverted(&self) -> Option<String> {
+        let stored = &self.storage;
+        (self.by_webhook && self.own != *stored)
+            .then(|| format!("this server calls no webhooks, and has the objects in {stored} alone"))
     }
 
     /// The subresources that there are.

@@ -34,7 +34,8 @@ fn send(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value)
     let answer = server.settle(|| Ok(server.handle(&request)));
     let answer = answer.unwrap_or_else(crate::answer::Answer::from);
     let crate::answer::Content::Ready(body) = answer.content else { panic!("{method} {path} is a watch") };
-    (answer.code, serde_json::from_slice(&body).unwrap())
+    // Where nothing is served there is a page, and not an object.
+    (answer.code, serde_json::from_slice(&body).unwrap_or_default())
 }
 
 fn write(server: &Server, step: u64) -> (u16, Value) {
@@ -318,6 +319,40 @@ fn a_full_disk_refuses_and_undoes() {
     assert!(version > revision + 2, "no revision is given twice");
     let (_, event) = watch.receiver.blocking_recv().unwrap();
     assert_eq!(event.object.name(), "kept", "watchers never heard of the others");
+}
+
+#[test]
+fn what_a_refused_definition_defines_is_not_offers() {
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let definition = |versions: &[&str]| {
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let version =
+            |name: &&str| json!({"name": name, "served": true, "storage": *name == "v1", "schema": schema});
+        json!({
+            "metadata": {"name": "gadgets.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Cluster", "names": {"kind": "Gadget", "plural": "gadgets"},
+                "versions": versions.iter().map(version).collect::<Vec<Value>>(),
+            },
+        })
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (server, mood, _) = moody(folder.path());
+    let offers = |version: &str| {
+        send(&server, "GET", &format!("/apis/example.com/{version}/gadgets"), &Value::Null).0 == 200
+    };
+    mood.store(1, Ordering::SeqCst);
+    assert_eq!(send(&server, "POST", DEFINITIONS, &definition(&["v1"])).0, 500);
+    assert!(!offers("v1"), "a definition that was never kept");
+    mood.store(0, Ordering::SeqCst);
+    let (code, made) = send(&server, "POST", DEFINITIONS, &definition(&["v1"]));
+    assert_eq!((code, offers("v1")), (201, true), "{made}");
+    let path = format!("{DEFINITIONS}/gadgets.example.com");
+    mood.store(1, Ordering::SeqCst);
+    assert_eq!(send(&server, "PATCH", &path, &definition(&["v1", "v2"])).0, 500);
+    assert!(offers("v1") && !offers("v2"), "the versions are those of before");
+    assert_eq!(send(&server, "DELETE", &path, &Value::Null).0, 500);
+    assert!(offers("v1"), "it is there still");
 }
 
 #[test]

@@ -18,6 +18,7 @@ const LIST: Parameters = &[
     ("resourceVersion", "string"),
     ("resourceVersionMatch", "string"),
     ("sendInitialEvents", "boolean"),
+    ("shardSelector", "string"),
     ("timeoutSeconds", "integer"),
     ("watch", "boolean"),
 ];
@@ -27,6 +28,7 @@ const PATCH: Parameters =
 const DELETE: Parameters = &[
     ("dryRun", "string"),
     ("gracePeriodSeconds", "integer"),
+    ("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
     ("orphanDependents", "boolean"),
     ("propagationPolicy", "string"),
 ];
@@ -35,37 +37,19 @@ const DELETE_ALL: Parameters = &[
     ("dryRun", "string"),
     ("fieldSelector", "string"),
     ("gracePeriodSeconds", "integer"),
+    ("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
     ("labelSelector", "string"),
     ("limit", "integer"),
     ("orphanDependents", "boolean"),
     ("propagationPolicy", "string"),
-    ("resourceVersion", "string"),
-    ("resourceVersionMatch", "string"),
-    ("sendInitialEvents", "boolean"),
-    ("timeoutSeconds", "integer"),
-];
-/// The parameters that the paths of definitions have besides, or in place of others.
-const LIST_OF_DEFINITIONS: Parameters = &[
-    ("allowWatchBookmarks", "boolean"),
-    ("continue", "string"),
-    ("fieldSelector", "string"),
-    ("labelSelector", "string"),
-    ("limit", "integer"),
     ("resourceVersion", "string"),
     ("resourceVersionMatch", "string"),
     ("sendInitialEvents", "boolean"),
     ("shardSelector", "string"),
     ("timeoutSeconds", "integer"),
-    ("watch", "boolean"),
 ];
+/// What the paths of definitions say of reading one object, and the others don't.
 const GET_OF_DEFINITIONS: Parameters = &[("resourceVersion", "string")];
-const DELETE_OF_DEFINITIONS: Parameters = &[
-    ("dryRun", "string"),
-    ("gracePeriodSeconds", "integer"),
-    ("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
-    ("orphanDependents", "boolean"),
-    ("propagationPolicy", "string"),
-];
 /// The last is only for kinds that are not from a definition.
 const PATCH_TYPES: [&str; 4] = [
     "application/apply-patch+yaml",
@@ -97,7 +81,7 @@ pub(super) fn of(kinds: &[&Kind]) -> Map<String, Value> {
         let own = Operation::of(kind);
         if kind.namespaced {
             let list = own.make("list", "list", "ForAllNamespaces", LIST);
-            paths.insert(format!("{root}/{}", kind.plural), alone(list));
+            paths.insert(format!("{root}/{}", kind.plural), alone("get", list, shared(&["pretty"])));
         }
         paths.insert(collection.clone(), own.collection());
         paths.insert(format!("{collection}/{{name}}"), own.item());
@@ -116,17 +100,14 @@ pub(super) fn version() -> Map<String, Value> {
     Map::from_iter([("/version/".to_owned(), json!({"get": get}))])
 }
 
-/// A path that can only be listed: where it comes from a definition, its parameters are the path's.
-fn alone(mut list: Value) -> Value {
-    let mut parameters = shared(&["pretty"]);
-    if list.get("description").is_some()
-        && let Some(Value::Array(own)) = list.as_object_mut().and_then(|list| list.remove("parameters"))
-        && let Value::Array(all) = &mut parameters
-    {
+/// A path with one operation, whose parameters are the path's.
+fn alone(method: &str, mut operation: Value, mut shared: Value) -> Value {
+    let own = operation.as_object_mut().and_then(|operation| operation.remove("parameters"));
+    if let (Some(Value::Array(own)), Value::Array(all)) = (own, &mut shared) {
         all.extend(own);
         all.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
     }
-    json!({"get": list, "parameters": parameters})
+    json!({method: operation, "parameters": shared})
 }
 
 /// Parameters that all operations of a path share.
@@ -202,30 +183,32 @@ impl<'a> Operation<'a> {
     }
 
     fn subresource(&self, name: &str) -> Value {
-        let mut path = json!({"parameters": self.names(true)});
+        let shared = self.names(true);
         match name {
-            "binding" | "eviction" | "token" => path["post"] = self.make("create", "post", "", WRITE),
-            "finalize" => path["put"] = self.make("replace", "put", "", WRITE),
-            _ => {
-                path["get"] = self.make("read", "get", "", &[]);
-                path["put"] = self.make("replace", "put", "", WRITE);
-                path["patch"] = self.make("patch", "patch", "", PATCH);
+            "binding" | "eviction" | "token" => {
+                return alone("post", self.make("create", "post", "", WRITE), shared);
             }
+            "finalize" => return alone("put", self.make("replace", "put", "", WRITE), shared),
+            _ => {}
         }
-        path
+        json!({
+            "get": self.make("read", "get", "", &[]), "put": self.make("replace", "put", "", WRITE),
+            "patch": self.make("patch", "patch", "", PATCH), "parameters": shared,
+        })
     }
 
     fn make(&self, verb: &str, action: &str, ending: &str, parameters: Parameters) -> Value {
         let (group, version, kind, own) = &self.about;
         let defined = self.kind.definition.is_some();
         let parameters = match action {
-            "list" | "deletecollection" if defined => LIST_OF_DEFINITIONS,
+            // Upstream gives definitions one set of options for both.
+            "deletecollection" if defined => LIST,
             "get" if defined => GET_OF_DEFINITIONS,
-            "delete" if defined => DELETE_OF_DEFINITIONS,
             _ => parameters,
         };
         let shown = match action {
             "list" => list_name(self.kind),
+            "delete" if self.kind.has(Trait::ReturnsDeleted) => own.clone(),
             "delete" | "deletecollection" => format!("{META}Status"),
             _ => own.clone(),
         };
@@ -234,14 +217,17 @@ impl<'a> Operation<'a> {
             .map(|(name, kind)| json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}}))
             .collect();
         let mut operation = json!({
-            "tags": [tag(self.kind)], "operationId": self.id(verb, action, ending), "parameters": parameters,
-            "responses": self.responses(action, &shown), "x-kubernetes-action": action,
+            "description": self.description(action), "tags": [tag(self.kind)],
+            "operationId": self.id(verb, action, ending), "responses": self.responses(action, &shown),
+            "x-kubernetes-action": action,
             "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind},
         });
+        if !parameters.is_empty() {
+            operation["parameters"] = parameters.into();
+        }
         if defined {
             operation["x-kubernetes-group-version-kind"] =
                 json!({"group": self.kind.group, "version": self.kind.version, "kind": self.kind.kind});
-            operation["description"] = self.description(action).into();
         }
         if let Some(body) = self.body(action) {
             operation["requestBody"] = body;
@@ -250,18 +236,28 @@ impl<'a> Operation<'a> {
     }
 
     fn responses(&self, action: &str, shown: &str) -> Value {
+        let defined = self.kind.definition.is_some();
+        let mut forms = vec!["application/json", "application/yaml"];
+        if !defined {
+            forms.push("application/vnd.kubernetes.protobuf");
+            if action == "list" {
+                forms.extend([
+                    "application/json;stream=watch",
+                    "application/vnd.kubernetes.protobuf;stream=watch",
+                ]);
+            }
+        }
         let answer = |description: &str| {
-            let content = json!({"application/json": schema(shown), "application/yaml": schema(shown)});
+            let content: Map<String, Value> =
+                forms.iter().map(|form| ((*form).to_owned(), schema(shown))).collect();
             json!({"description": description, "content": content})
         };
         let mut responses = json!({"200": answer("OK"), "401": {"description": "Unauthorized"}});
-        if self.kind.definition.is_some() {
-            if matches!(action, "post" | "put") {
-                responses["201"] = answer("Created");
-            }
-            if matches!(action, "post" | "delete") {
-                responses["202"] = answer("Accepted");
-            }
+        if matches!(action, "post" | "put") || action == "patch" && !defined {
+            responses["201"] = answer("Created");
+        }
+        if matches!(action, "post" | "delete") {
+            responses["202"] = answer("Accepted");
         }
         responses
     }
@@ -277,17 +273,17 @@ impl<'a> Operation<'a> {
                 let of = |form: &&str| ((*form).to_owned(), schema(&format!("{META}Patch")));
                 let types = PATCH_TYPES.iter().take(if defined { 3 } else { 4 });
                 let content = Value::from(types.map(of).collect::<Map<String, Value>>());
-                let body = json!({"content": content, "required": true});
-                return Some(if defined { body } else { json!({"content": body["content"]}) });
+                return Some(json!({"content": content, "required": true}));
             }
             _ => return None,
         };
-        if !defined {
-            return Some(json!({"content": {"*/*": schema(taken)}}));
-        }
-        let content = json!({"application/json": schema(taken), "application/yaml": schema(taken)});
+        let content = if defined {
+            json!({"application/json": schema(taken), "application/yaml": schema(taken)})
+        } else {
+            json!({"*/*": schema(taken)})
+        };
         let body = json!({"content": content, "required": true});
-        Some(if action == "delete" { json!({"content": body["content"]}) } else { body })
+        Some(if action.starts_with("delete") { json!({"content": body["content"]}) } else { body })
     }
 
     /// What an operation does, in words.
@@ -298,14 +294,15 @@ impl<'a> Operation<'a> {
             suffix => format!(" {} of", suffix.to_lowercase()),
         };
         match action {
-            "list" => format!("list objects of kind {kind}"),
+            "list" if self.kind.definition.is_some() => format!("list objects of kind {kind}"),
+            "list" => format!("list or watch objects of kind {kind}"),
             "get" => format!("read{sub} the specified {kind}"),
             "put" => format!("replace{sub} the specified {kind}"),
             "patch" => format!("partially update{sub} the specified {kind}"),
             "deletecollection" => format!("delete collection of {kind}"),
             _ => {
                 let verb = if action == "post" { "create" } else { "delete" };
-                format!("{verb}{} {kind}", article(kind))
+                format!("{verb}{sub}{} {kind}", article(kind))
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::kinds::{Kind, Kinds};
 const DEPTH: usize = 64;
 
 pub(super) fn document(kinds: &Kinds) -> Value {
-    let (mut definitions, mut all) = (Map::new(), Map::new());
+    let (mut definitions, mut all, mut shared) = (Map::new(), Map::new(), Map::new());
     for (group, version) in versions(kinds) {
         let of: Vec<&Kind> = kinds_of(kinds, &group, &version).collect();
         let own: Vec<String> = of
@@ -25,11 +25,15 @@ pub(super) fn document(kinds: &Kinds) -> Value {
             let said = own.contains(&name);
             definitions.entry(name).or_insert_with(|| if said { schema } else { older(&schema, DEPTH) });
         }
-        all.extend(paths::of(&of).iter().map(|(path, item)| (path.clone(), path_item(item))));
+        // The paths of definitions keep their parameters to themselves.
+        let mut common = own.is_empty().then_some(&mut shared);
+        for (path, item) in &paths::of(&of) {
+            all.insert(path.clone(), path_item(item, common.as_deref_mut()));
+        }
     }
     json!({
         "swagger": "2.0", "info": {"title": "Kubernetes", "version": "1.36"}, "paths": all,
-        "definitions": definitions,
+        "definitions": definitions, "parameters": shared,
         "securityDefinitions": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
         "security": [{"BearerToken": []}],
     })
@@ -37,6 +41,11 @@ pub(super) fn document(kinds: &Kinds) -> Value {
 
 /// A schema whose references lead to definitions, with nothing around them.
 fn older(schema: &Value, depth: usize) -> Value {
+    older_part(schema, false, depth)
+}
+
+/// The same of a part; `names` when its fields are the names of properties.
+fn older_part(schema: &Value, names: bool, depth: usize) -> Value {
     let Some(less) = depth.checked_sub(1) else { return json!({}) };
     match schema {
         Value::Object(fields) => {
@@ -52,14 +61,17 @@ fn older(schema: &Value, depth: usize) -> Value {
                             older_fields.extend(inner);
                         }
                     }
-                    // Either of two types is said by a format alone.
-                    ("oneOf" | "anyOf" | "nullable", _) => {}
+                    // Either of two types is said by a format alone, and defaults are not said at all.
+                    ("oneOf" | "anyOf" | "nullable", _) if !names => {}
+                    ("default", _) if !names => {}
                     _ => {
-                        older_fields.insert(name.clone(), older(value, less));
+                        let properties = name == "properties" && !names;
+                        older_fields.insert(name.clone(), older_part(value, properties, less));
                     }
                 }
             }
-            if older_fields.get("format").is_some_and(|format| format == "int-or-string") {
+            let either = older_fields.get("format").is_some_and(|format| format == "int-or-string");
+            if !names && (either || fields.contains_key("oneOf")) {
                 older_fields.insert("type".into(), "string".into());
             }
             older_fields.into()
@@ -69,15 +81,63 @@ fn older(schema: &Value, depth: usize) -> Value {
     }
 }
 
-fn path_item(item: &Value) -> Value {
-    let operations = item.as_object().into_iter().flatten();
-    let item: Map<String, Value> = operations
-        .map(|(name, value)| {
-            let value = if name == "parameters" { parameters(value) } else { operation(name, value) };
-            (name.clone(), value)
-        })
-        .collect();
-    item.into()
+fn path_item(item: &Value, mut shared: Option<&mut Map<String, Value>>) -> Value {
+    let mut older_item = Map::new();
+    for (name, value) in item.as_object().into_iter().flatten() {
+        let mut value = if name == "parameters" {
+            json!({"parameters": parameters(value)})
+        } else {
+            operation(name, value)
+        };
+        if let (Some(shared), Some(Value::Array(all))) = (shared.as_deref_mut(), value.get_mut("parameters"))
+        {
+            for parameter in all.iter_mut() {
+                share(name, parameter, shared);
+            }
+        }
+        let value = if name == "parameters" { value["parameters"].take() } else { value };
+        older_item.insert(name.clone(), value);
+    }
+    older_item.into()
+}
+
+/// Parameters that stand in one place, each with the ending of its name there, which upstream makes of all that it says.
+const SHARED: &[(&str, &str)] = &[
+    ("allowWatchBookmarks", "HC2hJt-J"),
+    ("continue", "QfD61s0i"),
+    ("fieldManager", "Qy4HdaTW"),
+    ("fieldSelector", "xIcQKXFG"),
+    ("force", "tOGGb0Yi"),
+    ("gracePeriodSeconds", "-K5HaBOS"),
+    ("ignoreStoreReadErrorWithClusterBreakingPotential", "QbNkfIqj"),
+    ("labelSelector", "5Zw57w4C"),
+    ("limit", "1NfNmdNH"),
+    ("namespace", "vgWSWtn3"),
+    ("orphanDependents", "uRB25kX5"),
+    ("pretty", "tJGM1-ng"),
+    ("propagationPolicy", "6jk3prlO"),
+    ("resourceVersion", "5WAnf1kx"),
+    ("resourceVersionMatch", "t8XhRHeC"),
+    ("sendInitialEvents", "rLXlEK_k"),
+    ("shardSelector", "Kgyki_3_"),
+    ("timeoutSeconds", "yvYezaOC"),
+    ("watch", "XNNPZGbK"),
+];
+
+/// Puts a parameter where all paths find it, and a reference in its place, if it is one of those.
+fn share(method: &str, parameter: &mut Value, shared: &mut Map<String, Value>) {
+    let name = parameter["name"].as_str().unwrap_or_default();
+    let ending = match (name, method) {
+        ("body", "delete") => Some("2Y1dVQaQ"),
+        ("body", "patch") => Some("78PwaGsr"),
+        ("fieldManager", "patch") => Some("7c6nTn1T"),
+        _ => SHARED.iter().find(|(one, _)| *one == name).map(|(_, ending)| *ending),
+    };
+    if let Some(ending) = ending {
+        let key = format!("{name}-{ending}");
+        let reference = json!({"$ref": format!("#/parameters/{key}")});
+        shared.insert(key, std::mem::replace(parameter, reference));
+    }
 }
 
 /// Parameters say their type themselves.
@@ -102,23 +162,42 @@ fn operation(method: &str, value: &Value) -> Value {
     };
     let content = value["requestBody"]["content"].as_object();
     if let Some(body) = content.and_then(|content| content.values().next()) {
-        let required = method != "delete";
-        all.insert(0, json!({"name": "body", "in": "body", "required": required, "schema": older(&body["schema"], DEPTH)}));
+        let mut taken = json!({"name": "body", "in": "body", "schema": older(&body["schema"], DEPTH)});
+        if method != "delete" {
+            taken["required"] = true.into();
+        }
+        all.insert(0, taken);
     }
-    let consumes: Vec<&String> = content.into_iter().flat_map(Map::keys).collect();
-    let shown = &value["responses"]["200"]["content"]["application/json"]["schema"];
+    let mut consumes: Vec<&String> = content.into_iter().flat_map(Map::keys).collect();
+    // Of the patches, applying came last.
+    consumes.sort_by_key(|form| form.starts_with("application/apply"));
+    let mut produces: Vec<&String> =
+        value["responses"]["200"]["content"].as_object().into_iter().flat_map(Map::keys).collect();
+    produces.sort_by_key(|form| (form.contains("stream"), form.contains("protobuf")));
     let mut operation = value.clone();
     if let Some(fields) = operation.as_object_mut() {
         fields.remove("requestBody");
-        fields.insert("parameters".into(), all.into());
+        if all.is_empty() {
+            fields.remove("parameters");
+        } else {
+            fields.insert("parameters".into(), all.into());
+        }
         fields.insert("consumes".into(), if consumes.is_empty() { json!(["*/*"]) } else { json!(consumes) });
-        fields.insert("produces".into(), json!(["application/json", "application/yaml"]));
-        fields.insert(
-            "responses".into(),
-            json!({
-                "200": {"description": "OK", "schema": older(shown, DEPTH)}, "401": {"description": "Unauthorized"},
-            }),
-        );
+        fields.insert("produces".into(), json!(produces));
+        fields.insert("schemes".into(), json!(["https"]));
+        fields.insert("responses".into(), responses(&value["responses"]));
     }
     operation
+}
+
+/// Answers show one schema, whatever form it is in.
+fn responses(all: &Value) -> Value {
+    let one = |(code, answer): (&String, &Value)| {
+        let mut older_answer = json!({"description": answer["description"]});
+        if let Some(shown) = answer.pointer("/content/application~1json/schema") {
+            older_answer["schema"] = older(shown, DEPTH);
+        }
+        (code.clone(), older_answer)
+    };
+    all.as_object().into_iter().flatten().map(one).collect::<Map<String, Value>>().into()
 }

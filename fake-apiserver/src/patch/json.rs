@@ -10,8 +10,8 @@ const LARGEST_COPIES: usize = 3 * 1024 * 1024;
 /// One operation, not yet checked.
 struct Operation<'a> {
     name: &'a str,
-    path: &'a str,
-    from: &'a str,
+    path: Option<&'a str>,
+    from: Option<&'a str>,
     value: Option<&'a Value>,
 }
 
@@ -20,9 +20,9 @@ pub(super) fn apply(object: &Value, patch: &[Value]) -> Result<Value, String> {
     let mut object = object.clone();
     let mut copied = 0;
     for operation in patch {
-        let text = |field: &str| operation.get(field).and_then(Value::as_str).unwrap_or_default();
+        let text = |field: &str| operation.get(field).and_then(Value::as_str);
         let operation = Operation {
-            name: text("op"),
+            name: text("op").unwrap_or_default(),
             path: text("path"),
             from: text("from"),
             value: operation.get("value"),
@@ -36,16 +36,20 @@ impl Operation<'_> {
     /// `sum` is how many bytes were copied before.
     fn apply(&self, object: &mut Value, sum: &mut usize) -> Result<(), String> {
         let value = || self.value.cloned().unwrap_or_default();
+        let path = self.path.ok_or("operation missing path field")?;
+        let from = || self.from.ok_or("operation, missing from field");
         match self.name {
-            "add" => put(object, self.path, value(), true),
-            "replace" => put(object, self.path, value(), false),
-            "remove" => take(object, self.path).map(drop),
+            // The whole can be replaced, and nothing can be added in its place.
+            "add" if path.is_empty() => Err(missing(path)),
+            "add" => put(object, path, value(), true),
+            "replace" => put(object, path, value(), false),
+            "remove" => take(object, path).map(drop),
             "move" => {
-                let moved = take(object, self.from)?;
-                put(object, self.path, moved, true)
+                let moved = take(object, from()?)?;
+                put(object, path, moved, true)
             }
             "copy" => {
-                let copied = find(object, self.from).ok_or_else(|| missing(self.from))?;
+                let copied = find(object, from()?).ok_or_else(|| missing(self.from.unwrap_or_default()))?;
                 *sum += copied.to_string().len();
                 if *sum > LARGEST_COPIES {
                     let limit = format!("exceeding the limit {LARGEST_COPIES}");
@@ -54,19 +58,19 @@ impl Operation<'_> {
                     ));
                 }
                 let copied = copied.clone();
-                put(object, self.path, copied, true)
+                put(object, path, copied, true)
             }
-            "test" => self.test(object),
+            "test" => self.test(object, path),
             other => Err(format!("Unexpected kind: {other}")),
         }
     }
 
-    fn test(&self, object: &Value) -> Result<(), String> {
-        let found = find(object, self.path).unwrap_or(&Value::Null);
+    fn test(&self, object: &Value, path: &str) -> Result<(), String> {
+        let found = find(object, path).unwrap_or(&Value::Null);
         if found == self.value.unwrap_or(&Value::Null) {
             return Ok(());
         }
-        Err(format!("testing value {} failed", self.path))
+        Err(format!("testing value {path} failed"))
     }
 }
 
@@ -205,6 +209,9 @@ mod tests {
             json!([{"op": "copy", "from": "/absent", "path": "/x"}]),
             json!([{"op": "test", "path": "/a/b/0", "value": 2}]),
             json!([{"op": "bogus", "path": "/a"}]),
+            json!([{"op": "add", "path": "", "value": {}}]),
+            json!([{"op": "add", "value": {}}]),
+            json!([{"op": "copy", "path": "/x"}]),
             json!([{"op": "add", "path": "/x/y", "value": 1}]),
             json!([7]),
         ] {

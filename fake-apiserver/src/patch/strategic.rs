@@ -66,6 +66,9 @@ fn merge_maps(
     for (name, order) in patch {
         if let (Some(list), Value::Array(order)) = (name.strip_prefix(SET_ORDER), order) {
             let key = field(schema, list).and_then(|field| field.merge.key.as_deref());
+            if let Some(Value::Array(given)) = patch.get(list) {
+                fits_order(given, order, key)?;
+            }
             if let Some(Value::Array(items)) = object.get_mut(list) {
                 set_order(items, order, key);
             }
@@ -134,10 +137,11 @@ fn merge_items(old: &[Value], patch: &[Value], key: &str, schema: Option<&Link>)
     let mut touched = Vec::new();
     for item in patch {
         let Value::Object(fields) = item else {
-            return Err(Status::bad_request("error decoding patch: a list item is no object"));
+            let why = format!("list element types are not identical: [{}]", Value::from(patch));
+            return Err(Status::untranslated(why));
         };
         let Some(id) = fields.get(key) else {
-            return Err(Status::bad_request(format!(
+            return Err(Status::untranslated(format!(
                 "map: {item} does not contain declared merge key: {key}"
             )));
         };
@@ -185,6 +189,23 @@ fn delete_from(object: &mut Map<String, Value>, list: &str, gone: &Value) {
     if let (Some(Value::Array(items)), Value::Array(gone)) = (object.get_mut(list), gone) {
         items.retain(|item| !gone.contains(item));
     }
+}
+
+/// Refuses a list whose items come otherwise than the order says.
+fn fits_order(given: &[Value], order: &[Value], key: Option<&str>) -> Result<()> {
+    let id = |item: &Value| match key {
+        Some(key) => item.get(key).cloned(),
+        None => Some(item.clone()),
+    };
+    let mut rest = order.iter();
+    let stays = |item: &&Value| item.get(DIRECTIVE).is_none();
+    if given.iter().filter(stays).all(|item| rest.any(|one| id(one) == id(item))) {
+        return Ok(());
+    }
+    let (given, order) = (Value::from(given), Value::from(order));
+    Err(Status::untranslated(format!(
+        "The order in patch list:\n{given}\n doesn't match $setElementOrder list:\n{order}\n"
+    )))
 }
 
 /// Brings the items that the order names into that order; others keep their place relative to the ones before
@@ -273,6 +294,9 @@ mod tests {
     fn an_item_without_its_key_is_refused() {
         let pod = crate::schema::of("v1", "Pod").unwrap();
         let refused = apply(&pod, &json!({}), &json!({"spec": {"containers": [{"image": "i"}]}}));
-        assert_eq!(refused.unwrap_err().code, 400);
+        assert_eq!(refused.unwrap_err().code, 500);
+        let other_order =
+            json!({"spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}});
+        assert_eq!(apply(&pod, &json!({}), &other_order).unwrap_err().code, 500);
     }
 }

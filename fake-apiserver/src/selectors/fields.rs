@@ -39,6 +39,12 @@ impl FieldSelector {
         self.0.is_empty()
     }
 
+    /// The only value that a field may have.
+    pub(crate) fn exact(&self, field: &str) -> Option<&str> {
+        let found = self.0.iter().find(|term| term.equal && term.field == field);
+        found.map(|term| term.value.as_str())
+    }
+
     pub(crate) fn matches(&self, object: &Value) -> bool {
         self.0.iter().all(|term| (field(object, &term.field) == term.value.as_str()) == term.equal)
     }
@@ -88,7 +94,9 @@ fn unescape(value: &str) -> Option<String> {
 
 /// The field under which the stored object has what the request names.
 fn stored_field(kind: &Kind, field: &str) -> Result<String> {
-    if matches!(field, "metadata.name" | "metadata.namespace") {
+    // Of the kinds outside namespaces, some have said which fields they know, and forgot to say that of the namespace.
+    let nowhere = !kind.namespaced && (!kind.fields.is_empty() || kind.definition.is_some());
+    if field == "metadata.name" || field == "metadata.namespace" && !nowhere {
         return Ok(field.to_owned());
     }
     if kind.fields.contains(&field) {

@@ -1,8 +1,9 @@
 //! Decides who the server says it is, and which clients' certificates say who they are. TLS 1.2 and 1.3, with
-//! rustls and ring; HTTP/2 where the client offers it. Never writes a file. Answers to
+//! rustls and ring; HTTP/2 where the client offers it. Never writes a certificate into a file. Answers to
 //! `k8s.io/apiserver/pkg/server/options/serving.go` and `.../authentication/request/x509`.
 
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use rcgen::{
@@ -20,9 +21,13 @@ use tokio_rustls::server::TlsStream;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::auth::User;
+use crate::kept;
 
 /// Names under which clients in and beside a cluster reach its API server.
 const NAMES: [&str; 4] = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+
+/// Where a folder has the key of its authority.
+const AUTHORITY: &str = "authority.key";
 
 /// A certificate or key that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -65,13 +70,33 @@ impl Tls {
     /// # Errors
     /// When the system has no random numbers.
     pub fn generate(addresses: &[IpAddr]) -> Result<Generated, TlsError> {
-        let bad = |error: rcgen::Error| TlsError::new("certificates cannot be made", &error);
+        Self::issue(KeyPair::generate().map_err(|error| bad(&error))?, addresses)
+    }
+
+    /// The same with an authority whose key is kept in a folder: whoever trusts it, or has a certificate of its, need not
+    /// hear of it again when the server starts anew.
+    ///
+    /// # Errors
+    /// When the key can't be read or written, and when the system has no random numbers.
+    pub fn generate_in(folder: &Path, addresses: &[IpAddr]) -> Result<Generated, TlsError> {
+        let path = folder.join(AUTHORITY);
+        let wrong = |why: &dyn std::fmt::Display| {
+            TlsError::new("the authority's key", &format!("{}: {why}", path.display()))
+        };
+        let made = || Some(KeyPair::generate().ok()?.serialize_pem().into_bytes());
+        let pem = kept::secret(&path, made).map_err(|error| wrong(&error))?;
+        let pem = String::from_utf8(pem).map_err(|error| wrong(&error))?;
+        Self::issue(KeyPair::from_pem(&pem).map_err(|error| wrong(&error))?, addresses)
+    }
+
+    /// All that an authority with this key makes.
+    fn issue(key: KeyPair, addresses: &[IpAddr]) -> Result<Generated, TlsError> {
+        let bad = |error: rcgen::Error| bad(&error);
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.distinguished_name = named("pvbind-apiserver-ca", None);
-        let authority =
-            CertifiedIssuer::self_signed(params, KeyPair::generate().map_err(bad)?).map_err(bad)?;
+        let authority = CertifiedIssuer::self_signed(params, key).map_err(bad)?;
         let issue = |name: &str, group: Option<&str>, names: Vec<String>, usage| {
             let key = KeyPair::generate().map_err(bad)?;
             let mut params = CertificateParams::new(names).map_err(bad)?;
@@ -136,6 +161,10 @@ impl Tls {
         let user = shown.and_then(|certificate| user_of(certificate));
         Ok((stream, user))
     }
+}
+
+fn bad(error: &rcgen::Error) -> TlsError {
+    TlsError::new("certificates cannot be made", error)
 }
 
 fn named(name: &str, group: Option<&str>) -> DistinguishedName {

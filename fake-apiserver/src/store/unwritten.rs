@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::crds;
 use crate::history::Event;
 use crate::kinds::Kinds;
 use crate::log::{Record, Signal};
@@ -98,9 +99,13 @@ impl Store {
     pub(crate) fn take_back(&mut self) {
         let Some(unwritten) = &mut self.unwritten else { return };
         unwritten.records.clear();
+        let mut definitions: Vec<Key> = Vec::new();
         for step in std::mem::take(&mut unwritten.steps).into_iter().rev() {
             match step.undo {
                 Undo::Written(index, event) => {
+                    if crds::is_definition(self.kinds.get(index)) {
+                        definitions.push(event.key.clone());
+                    }
                     let table = &mut self.tables[index];
                     if table.history.back().is_some_and(|last| last.revision == event.revision) {
                         table.history.pop_back();
@@ -115,6 +120,18 @@ impl Store {
                 }
                 Undo::Nothing => {}
             }
+        }
+        for name in definitions {
+            self.serve_again(&name);
+        }
+    }
+
+    /// Serves what a definition says now, after its last versions were taken back.
+    fn serve_again(&mut self, name: &str) {
+        let index = self.kinds.by_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        match index.and_then(|index| self.get(index, name).cloned()) {
+            Some(definition) => definition.look(|value| crds::serve(self, value)),
+            None => self.serve(name, Vec::new()),
         }
     }
 

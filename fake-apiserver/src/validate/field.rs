@@ -9,27 +9,27 @@ use crate::status::Cause;
 static NOTHING: Value = Value::Null;
 
 /// What is wrong so far.
-pub(super) type Causes = Vec<Cause>;
+pub(crate) type Causes = Vec<Cause>;
 
 /// A field, be it there or not.
 #[derive(Clone, Debug)]
-pub(super) struct Field<'a> {
-    pub(super) value: &'a Value,
-    pub(super) path: String,
+pub(crate) struct Field<'a> {
+    pub(crate) value: &'a Value,
+    pub(crate) path: String,
 }
 
 impl<'a> Field<'a> {
     /// The whole object, whose fields' paths begin with their names.
-    pub(super) fn root(value: &'a Value) -> Self {
+    pub(crate) fn root(value: &'a Value) -> Self {
         Self { value, path: String::new() }
     }
 
-    pub(super) fn new(value: &'a Value, path: impl Into<String>) -> Self {
+    pub(crate) fn new(value: &'a Value, path: impl Into<String>) -> Self {
         Self { value, path: path.into() }
     }
 
     /// A field by its name, or by several names with dots between.
-    pub(super) fn at(&self, names: &str) -> Self {
+    pub(crate) fn at(&self, names: &str) -> Self {
         let mut path = self.path.clone();
         let mut value = self.value;
         for name in names.split('.') {
@@ -42,25 +42,25 @@ impl<'a> Field<'a> {
         Self { value, path }
     }
 
-    pub(super) fn items(&self) -> Vec<Self> {
+    pub(crate) fn items(&self) -> Vec<Self> {
         let items = self.value.as_array().into_iter().flatten().enumerate();
         items.map(|(index, value)| Self { value, path: format!("{}[{index}]", self.path) }).collect()
     }
 
     /// The entries of a map, each at `path[key]`.
-    pub(super) fn entries(&self) -> Vec<(&'a str, Self)> {
+    pub(crate) fn entries(&self) -> Vec<(&'a str, Self)> {
         let entries = self.value.as_object().into_iter().flatten();
         entries
             .map(|(key, value)| (key.as_str(), Self { value, path: format!("{}[{key}]", self.path) }))
             .collect()
     }
 
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         !self.value.is_null()
     }
 
     /// Whether there is nothing in it: no text, no item, no entry.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         match self.value {
             Value::Null => true,
             Value::String(text) => text.is_empty(),
@@ -70,7 +70,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self.value {
             Value::Array(items) => items.len(),
             Value::Object(fields) => fields.len(),
@@ -78,68 +78,68 @@ impl<'a> Field<'a> {
         }
     }
 
-    pub(super) fn text(&self) -> &'a str {
+    pub(crate) fn text(&self) -> &'a str {
         self.value.as_str().unwrap_or_default()
     }
 
-    pub(super) fn number(&self) -> Option<i64> {
+    pub(crate) fn number(&self) -> Option<i64> {
         self.value.as_i64()
     }
 
-    pub(super) fn is_true(&self) -> bool {
+    pub(crate) fn is_true(&self) -> bool {
         *self.value == Value::Bool(true)
     }
 
-    pub(super) fn required(&self, why: &str) -> Cause {
+    pub(crate) fn required(&self, why: &str) -> Cause {
         Cause::required(self.path.as_str(), why)
     }
 
-    pub(super) fn invalid(&self, why: &str) -> Cause {
+    pub(crate) fn invalid(&self, why: &str) -> Cause {
         Cause::invalid(self.path.as_str(), self.value.clone(), why)
     }
 
-    pub(super) fn forbidden(&self, why: &str) -> Cause {
+    pub(crate) fn forbidden(&self, why: &str) -> Cause {
         Cause::forbidden(self.path.as_str(), why)
     }
 
-    pub(super) fn duplicate(&self) -> Cause {
+    pub(crate) fn duplicate(&self) -> Cause {
         Cause::duplicate(self.path.as_str(), self.value.clone())
     }
 
-    pub(super) fn unsupported(&self, supported: &[&str]) -> Cause {
+    pub(crate) fn unsupported(&self, supported: &[&str]) -> Cause {
         let shown = if self.is_set() { self.value.clone() } else { "".into() };
         Cause::unsupported(self.path.as_str(), shown, supported)
     }
 
     /// The text has to be there.
-    pub(super) fn need(&self, causes: &mut Causes) {
+    pub(crate) fn need(&self, causes: &mut Causes) {
         if self.is_empty() {
             causes.push(self.required(""));
         }
     }
 
     /// The text, where there is one, has to be one of these.
-    pub(super) fn one_of(&self, supported: &[&str], causes: &mut Causes) {
+    pub(crate) fn one_of(&self, supported: &[&str], causes: &mut Causes) {
         if !self.is_empty() {
             self.must_be_one_of(supported, causes);
         }
     }
 
     /// The text has to be one of these.
-    pub(super) fn must_be_one_of(&self, supported: &[&str], causes: &mut Causes) {
+    pub(crate) fn must_be_one_of(&self, supported: &[&str], causes: &mut Causes) {
         if !supported.contains(&self.text()) {
             causes.push(self.unsupported(supported));
         }
     }
 
     /// The text has to keep a rule that says what is wrong.
-    pub(super) fn follow<I: IntoIterator<Item = String>>(&self, rule: fn(&str) -> I, causes: &mut Causes) {
+    pub(crate) fn follow<I: IntoIterator<Item = String>>(&self, rule: fn(&str) -> I, causes: &mut Causes) {
         let text = self.text();
         causes.extend(rule(text).into_iter().map(|why| Cause::invalid(self.path.as_str(), text, &why)));
     }
 
     /// The text has to be there and keep a rule.
-    pub(super) fn need_and_follow<I: IntoIterator<Item = String>>(
+    pub(crate) fn need_and_follow<I: IntoIterator<Item = String>>(
         &self,
         rule: fn(&str) -> I,
         causes: &mut Causes,
@@ -152,7 +152,7 @@ impl<'a> Field<'a> {
     }
 
     /// The number, where there is one, has to be at least this.
-    pub(super) fn at_least(&self, least: i64, causes: &mut Causes) {
+    pub(crate) fn at_least(&self, least: i64, causes: &mut Causes) {
         if self.number().is_some_and(|number| number < least) {
             let why = match least {
                 0 => "must be greater than or equal to 0".to_owned(),
@@ -164,18 +164,18 @@ impl<'a> Field<'a> {
     }
 
     /// The number has to be between two others, both of them allowed.
-    pub(super) fn between(&self, least: i64, most: i64, causes: &mut Causes) {
+    pub(crate) fn between(&self, least: i64, most: i64, causes: &mut Causes) {
         if !(least..=most).contains(&self.number().unwrap_or(0)) {
             causes.push(self.invalid(&format!("must be between {least} and {most}, inclusive")));
         }
     }
 
-    pub(super) fn port(&self, causes: &mut Causes) {
+    pub(crate) fn port(&self, causes: &mut Causes) {
         self.between(1, 65535, causes);
     }
 
     /// A port by number or by name, as `targetPort` has it.
-    pub(super) fn port_or_name(&self, causes: &mut Causes) {
+    pub(crate) fn port_or_name(&self, causes: &mut Causes) {
         match self.value {
             Value::String(_) => self.follow(super::names::port_name, causes),
             _ => self.port(causes),

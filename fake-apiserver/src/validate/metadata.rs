@@ -13,7 +13,13 @@ const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeleti
 
 pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let name = text(value, &["metadata", "name"]);
+    let (name, base) = (text(value, &["metadata", "name"]), text(value, &["metadata", "generateName"]));
+    if !base.is_empty() {
+        // What is appended may end a name that must not end so.
+        let judged = base.strip_suffix('-').map_or_else(|| base.to_owned(), |base| format!("{base}a"));
+        let wrong = name_rule(kind)(&judged);
+        causes.extend(wrong.iter().map(|why| Cause::invalid("metadata.generateName", base, why)));
+    }
     if name.is_empty() {
         causes.push(Cause::required("metadata.name", "name or generateName is required"));
     } else {
@@ -21,6 +27,13 @@ pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
         causes.extend(wrong.iter().map(|why| Cause::invalid("metadata.name", name, why)));
     }
     causes.extend(common(kind, value));
+    causes.extend(finalizers(value));
+    causes.extend(domains(kind, value));
+    let generation = &value["metadata"]["generation"];
+    if generation.as_i64().is_some_and(|number| number < 0) {
+        let why = "must be greater than or equal to 0";
+        causes.push(Cause::invalid("metadata.generation", generation.clone(), why));
+    }
     causes
 }
 
@@ -28,7 +41,7 @@ pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
 fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
     match &*kind.kind {
         _ if kind.custom => names::subdomain,
-        "Namespace" | "Service" => names::label,
+        "Namespace" | "Service" | "StatefulSet" => names::label,
         "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" | "Event" => path_segment,
         _ => names::subdomain,
     }
@@ -43,30 +56,66 @@ pub(super) fn path_segment(name: &str) -> Vec<String> {
     wrong.map(|part| format!("may not contain '{part}'")).collect()
 }
 
+/// Labels that a job's pods get, and the job itself once it has been judged.
+const OF_JOBS: &[&str] =
+    &["batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"];
+
 fn common(kind: &Kind, value: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let metadata = &value["metadata"];
+    let generated = |key: &str| kind.kind == "Job" && !kind.custom && OF_JOBS.contains(&key);
     for (key, label) in metadata["labels"].as_object().into_iter().flatten() {
-        causes.extend(
-            names::qualified_name(key).map(|why| Cause::invalid("metadata.labels", key.as_str(), &why)),
-        );
+        if generated(key) {
+            continue;
+        }
+        let wrong = names::qualified_names(key).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid("metadata.labels", key.as_str(), &why)));
         let label = label.as_str().unwrap_or_default();
-        causes.extend(names::label_value(label).map(|why| Cause::invalid("metadata.labels", label, &why)));
+        let wrong = names::label_values(label).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid("metadata.labels", label, &why)));
     }
     annotations(&Field::new(&metadata["annotations"], "metadata.annotations"), &mut causes);
+    owners(metadata, &mut causes);
+    causes
+}
+
+fn finalizers(value: &Value) -> Vec<Cause> {
     let finalizers = strings(value, &["metadata", "finalizers"]);
+    let mut causes = Vec::new();
+    for finalizer in &finalizers {
+        let wrong = names::qualified_names(finalizer).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid("metadata.finalizers", *finalizer, &why)));
+    }
     if finalizers.contains(&"orphan") && finalizers.contains(&"foregroundDeletion") {
         let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        causes.push(Cause::invalid("metadata.finalizers", finalizers.clone(), why));
+        causes.push(Cause::invalid("metadata.finalizers", finalizers, why));
     }
-    owners(metadata, &mut causes);
-    for (index, finalizer) in strings(value, &["metadata", "finalizers"]).into_iter().enumerate() {
-        let field = format!("metadata.finalizers[{index}]");
-        if let Some(why) = names::qualified_name(finalizer) {
-            causes.push(Cause::invalid("metadata.finalizers", finalizer, &why));
-        } else if !kind.custom && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(Cause::invalid(field, finalizer, why));
+    causes
+}
+
+const NO_DOMAIN: &str = "name is neither a standard finalizer name nor is it fully qualified";
+
+/// Whether a finalizer lacks the domain that those of the server's own kinds have, but for a few.
+fn lacks_domain(finalizer: &str) -> bool {
+    !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer)
+}
+
+fn domains(kind: &Kind, value: &Value) -> Vec<Cause> {
+    let finalizers = strings(value, &["metadata", "finalizers"]).into_iter().enumerate();
+    let wrong = finalizers.filter(|(_, finalizer)| !kind.custom && lacks_domain(finalizer));
+    let field = |index: usize| format!("metadata.finalizers[{index}]");
+    wrong.map(|(index, finalizer)| Cause::invalid(field(index), finalizer, NO_DOMAIN)).collect()
+}
+
+/// What a namespace waits for besides the finalizers that every object may have.
+pub(super) fn namespace(value: &Value) -> Vec<Cause> {
+    let field = "spec.finalizers";
+    let mut causes = Vec::new();
+    for finalizer in strings(value, &["spec", "finalizers"]) {
+        let wrong = names::qualified_names(finalizer).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid(field, finalizer, &why)));
+        if lacks_domain(finalizer) {
+            causes.push(Cause::invalid(field, finalizer, NO_DOMAIN));
         }
     }
     causes
@@ -76,9 +125,8 @@ fn common(kind: &Kind, value: &Value) -> Vec<Cause> {
 pub(super) fn annotations(field: &Field<'_>, causes: &mut Causes) {
     let mut size = 0;
     for (key, annotation) in field.entries() {
-        let lower = key.to_lowercase();
-        causes
-            .extend(names::qualified_name(&lower).map(|why| Cause::invalid(field.path.as_str(), key, &why)));
+        let wrong = names::qualified_names(&key.to_lowercase()).into_iter();
+        causes.extend(wrong.map(|why| Cause::invalid(field.path.as_str(), key, &why)));
         size += key.len() + annotation.text().len();
     }
     if size > 256 * 1024 {
@@ -158,18 +206,21 @@ pub(crate) fn update(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
             );
             causes.push(Cause::forbidden("metadata.finalizers", &why));
         }
-    } else if terminating(new) {
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-            if let Some(value) = new["metadata"].get(field).filter(|value| !value.is_null()) {
-                causes.push(Cause::invalid(format!("metadata.{field}"), value.clone(), "field is immutable"));
-            }
+    }
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let (before, after) = (&old["metadata"][field], &new["metadata"][field]);
+        if before != after && !after.is_null() {
+            causes.push(Cause::invalid(format!("metadata.{field}"), after.clone(), "field is immutable"));
         }
     }
     // Upstream looks at metadata both for every object and for each kind, and lists what it finds twice.
     causes.extend(causes.clone());
-    let wrong = common(kind, new);
+    let (wrong, finalizers, domains) = (common(kind, new), finalizers(new), domains(kind, new));
     for _ in 0..4 {
         causes.extend(wrong.iter().cloned());
+    }
+    for _ in 0..2 {
+        causes.extend(finalizers.iter().chain(&domains).cloned());
     }
     causes
 }

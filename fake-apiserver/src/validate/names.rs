@@ -138,40 +138,51 @@ pub(crate) fn address(text: &str) -> Vec<String> {
 
 /// The value of a label.
 pub(crate) fn label_value(text: &str) -> Option<String> {
-    if text.len() > 63 {
-        return Some("must be no more than 63 bytes".to_owned());
-    }
-    (!text.is_empty() && !is_word(text)).then(|| VALUE.to_owned())
+    label_values(text).into_iter().next()
 }
 
-/// The name part of a key, when it stands alone or behind a domain.
-pub(crate) fn word(text: &str) -> Option<String> {
-    (!text.split('/').all(is_word)).then(|| PART.to_owned())
+/// All that is wrong with the value of a label.
+pub(crate) fn label_values(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > 63 {
+        wrong.push("must be no more than 63 bytes".to_owned());
+    }
+    if !text.is_empty() && !is_word(text) {
+        wrong.push(VALUE.to_owned());
+    }
+    wrong
 }
 
 /// The key of a label or annotation, or a finalizer: `name` or `prefix/name`.
 pub(crate) fn qualified_name(text: &str) -> Option<String> {
+    qualified_names(text).into_iter().next()
+}
+
+/// All that is wrong with such a key.
+pub(crate) fn qualified_names(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
     let parts: Vec<&str> = text.split('/').collect();
     let name = match parts[..] {
         [name] => name,
         [prefix, name] => {
             if prefix.is_empty() {
-                return Some("prefix part must be non-empty".to_owned());
-            }
-            if let Some(wrong) = subdomain(prefix).first() {
-                return Some(format!("prefix part {wrong}"));
+                wrong.push("prefix part must be non-empty".to_owned());
+            } else {
+                wrong.extend(subdomain(prefix).into_iter().map(|why| format!("prefix part {why}")));
             }
             name
         }
-        _ => return Some(QUALIFIED.to_owned()),
+        _ => return vec![QUALIFIED.to_owned()],
     };
     if name.is_empty() {
-        Some("name part must be non-empty".to_owned())
+        wrong.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        Some("name part must be no more than 63 bytes".to_owned())
-    } else {
-        (!is_word(name)).then(|| PART.to_owned())
+        wrong.push("name part must be no more than 63 bytes".to_owned());
     }
+    if !is_word(name) {
+        wrong.push(PART.to_owned());
+    }
+    wrong
 }
 
 #[cfg(test)]

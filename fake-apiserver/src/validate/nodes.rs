@@ -17,6 +17,12 @@ pub(super) fn create(value: &Value) -> Vec<Cause> {
         let field = format!("spec.podCIDRs[{index}]");
         causes.extend(self::cidr(range).iter().map(|why| Cause::invalid(field.as_str(), range, why)));
     }
+    let ranges = Field::root(value).at("spec.podCIDRs");
+    let families: Vec<bool> = ranges.items().iter().map(|range| range.text().contains(':')).collect();
+    let both = families.contains(&true) && families.contains(&false);
+    if families.len() > 2 || families.len() == 2 && !both {
+        causes.push(ranges.invalid("may specify no more than one CIDR for each IP family"));
+    }
     causes.extend(amounts(value));
     causes
 }
@@ -79,6 +85,15 @@ pub(super) fn update(old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = create(new);
     // Upstream checks taints once for the node and once for its update.
     causes.extend(taints(new));
+    let mut addresses: Vec<&Value> = Vec::new();
+    for address in Field::root(new).at("status.addresses").items() {
+        if addresses.contains(&address.value) {
+            let (kind, place) = (address.at("type").text(), address.at("address").text());
+            let shown = json!({"Type": kind, "Address": place});
+            causes.push(Cause::duplicate(address.path.as_str(), shown));
+        }
+        addresses.push(address.value);
+    }
     let provider = |value: &Value| text(value, &["spec", "providerID"]).to_owned();
     if !provider(old).is_empty() && provider(old) != provider(new) {
         let why = "node updates may not change providerID except from \"\" to valid";

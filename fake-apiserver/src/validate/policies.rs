@@ -144,6 +144,8 @@ pub(super) fn binding(kind: &str, value: &Value) -> Causes {
     } else {
         name.follow(metadata::path_segment, &mut causes);
     }
+    // In a namespace, an account without one is of that namespace.
+    let namespaced = kind == "RoleBinding";
     for subject in root.at("subjects").items() {
         let name = subject.at("name");
         if name.is_empty() {
@@ -158,7 +160,7 @@ pub(super) fn binding(kind: &str, value: &Value) -> Causes {
                 if !group.is_empty() {
                     causes.push(group.unsupported(&[""]));
                 }
-                if subject.at("namespace").is_empty() {
+                if !namespaced && subject.at("namespace").is_empty() {
                     causes.push(subject.at("namespace").required(""));
                 }
             }

@@ -238,6 +238,25 @@ fn traffic(spec: &Field<'_>, kind: &str, causes: &mut Causes) {
     }
 }
 
+/// What a load balancer says of itself, which only one may.
+pub(super) fn status(new: &Value) -> Causes {
+    let ingress = Field::root(new).at("status.loadBalancer.ingress");
+    let mut causes = Causes::new();
+    if !ingress.is_empty() && text(new, &["spec", "type"]) != "LoadBalancer" {
+        causes.push(ingress.forbidden("may only be used when `spec.type` is 'LoadBalancer'"));
+    }
+    for one in ingress.items() {
+        for (field, rule) in
+            [("ip", names::address as fn(&str) -> Vec<String>), ("hostname", names::subdomain)]
+        {
+            if !one.at(field).is_empty() {
+                one.at(field).follow(rule, &mut causes);
+            }
+        }
+    }
+    causes
+}
+
 pub(super) fn update(old: &Value, new: &Value) -> Causes {
     let mut causes = Causes::new();
     let (before, after) = (Field::root(old).at("spec"), Field::root(new).at("spec"));

@@ -1,5 +1,6 @@
 //! Decides whether a persistent volume may be stored. Answers to `ValidatePersistentVolume` and its update.
 
+mod legacy;
 mod sources;
 
 use serde_json::Value;
@@ -18,11 +19,12 @@ const INLINE: &str = "may not be specified in the context of inline volumes";
 
 pub(super) fn create(value: &Value) -> Causes {
     let mut causes = Causes::new();
-    spec(&Field::root(value).at("spec"), &mut causes);
+    let name = Field::root(value).at("metadata.name").text();
+    spec(&Field::root(value).at("spec"), name, &mut causes);
     causes
 }
 
-fn spec(spec: &Field<'_>, causes: &mut Causes) {
+fn spec(spec: &Field<'_>, name: &str, causes: &mut Causes) {
     if spec.at("accessModes").is_empty() {
         causes.push(spec.at("accessModes").required(""));
     }
@@ -38,7 +40,7 @@ fn spec(spec: &Field<'_>, causes: &mut Causes) {
             causes.push(required.required("must specify required node constraints"));
         }
     }
-    sources::check(spec, causes);
+    sources::check(spec, name, causes);
     let class = spec.at("storageClassName");
     if !class.is_empty() {
         class.follow(names::subdomain, causes);
@@ -71,7 +73,7 @@ pub(super) fn inline(spec: &Field<'_>, causes: &mut Causes) {
             );
         }
     }
-    sources::check(spec, causes);
+    sources::check(spec, "", causes);
     attributes_class(spec, causes);
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
     let force = options.force || !server.options.managed_fields;
     let applied = fields::apply(server, target, old, &configuration, &options.manager, force)
         .map_err(|conflicts| conflict(&conflicts))?;
-    let warned = judge_repeated(repeated, options.validation)?;
+    let mut warned: Vec<String> = judge_repeated(repeated, options.validation)?.into_iter().collect();
     let mut value = match (applied.object, old) {
         (Some(object), _) => object,
         (None, Some(old)) => old.clone(),
@@ -49,16 +49,21 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
         None => {
             check_uid(target, &value)?;
             metadata_mut(&mut value).remove("resourceVersion");
-            (201, create::insert(server, &mut store, target, value, managers, options.dry)?)
+            let made = create::insert(server, &mut store, target, value, managers, options.dry, &mut warned);
+            (201, made.map_err(|refusal| refusal.warned(warned.clone()))?)
         }
         Some(current) => {
             keep_uid(target, current.uid(), &value)?;
-            (200, update::write(server, &mut store, target, current, value, managers, options.dry)?)
+            let object = update::write(server, &mut store, target, current, value, managers, options.dry)
+                .map_err(|refusal| refusal.warned(warned.clone()))?;
+            if target.subresource.is_empty() {
+                warned.extend(warnings::of(&target.kind, old, &object.value));
+            }
+            (200, object)
         }
     };
     server.announce(&store);
-    let warnings = warned.into_iter().chain(warnings::of(&target.kind, old, &object.value));
-    Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings))
+    Ok(Answer::object(code, &target.kind, &object).with_warnings(warned))
 }
 
 /// The configuration, and what is said twice in it.

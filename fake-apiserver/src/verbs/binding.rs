@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::admission;
 use crate::answer::Answer;
 use crate::object::{Object, as_map_mut, at, map_mut, metadata_mut, text};
 use crate::request::Request;
@@ -10,6 +11,7 @@ use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Cause, Result, Status};
 use crate::verbs::dry_run;
+use crate::verbs::update::check_name;
 
 pub(crate) fn bind(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let dry = dry_run(request.query.all("dryRun"), "CreateOptions")?;
@@ -18,10 +20,8 @@ pub(crate) fn bind(server: &Server, request: &Request, target: &Target) -> Resul
     let name = text(&binding, &["metadata", "name"]);
     if target.subresource == "bindings" {
         name.clone_into(&mut target.name);
-    } else if !name.is_empty() && name != target.name {
-        let (url, body) = (&target.name, name);
-        let why = format!("the name of the object ({body}) does not match the name on the URL ({url})");
-        return Err(Status::bad_request(why));
+    } else {
+        check_name(&target, &binding)?;
     }
     check_binding(&binding)?;
     let mut store = server.lock();
@@ -29,7 +29,11 @@ pub(crate) fn bind(server: &Server, request: &Request, target: &Target) -> Resul
     let pod = pod.ok_or_else(|| Status::not_found("", "pods", &target.name))?;
     check_pod(&target, &pod, &binding)?;
     if !dry {
-        store.put(target.index, target.key(), bound(server, &pod, &binding));
+        let mut placed = bound(server, &pod, &binding);
+        if text(&binding, &["target", "kind"]) == "Node" {
+            admission::topology::label(&store, text(&binding, &["target", "name"]), &mut placed);
+        }
+        store.put(target.index, target.key(), placed);
         server.announce(&store);
     }
     let done =

@@ -27,20 +27,18 @@ pub(crate) fn create(server: &Server, request: &Request, target: &Target) -> Res
     let (mut value, warned) = body::object(server, request, &target.kind, &options)?;
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
-    let repeated = warnings::repeated_owners(&value);
+    let mut said: Vec<String> = warned.into_iter().chain(warnings::repeated_owners(&value, false)).collect();
     let fields = Fields::By { manager: &options.manager, subresource: "" };
-    let object = insert(server, &mut store, target, value, fields, options.dry)?;
+    let object = insert(server, &mut store, target, value, fields, options.dry, &mut said);
     server.announce(&store);
-    let mut said: Vec<String> = warned.into_iter().chain(repeated).collect();
-    if server.options.plugins.pod_security {
-        said.extend(admission::security::warning(&store, target, &object.value));
+    match object {
+        Ok(object) => Ok(Answer::object(201, &target.kind, &object).with_warnings(said)),
+        Err(refusal) => Err(refusal.warned(said)),
     }
-    said.extend(crds::warnings(&target.kind, None, &object.value));
-    said.extend(warnings::of(&target.kind, None, &object.value));
-    Ok(Answer::object(201, &target.kind, &object).with_warnings(said))
 }
 
-/// Stores a new object that is typed and in its namespace.
+/// Stores a new object that is typed and in its namespace. What there is to warn of is said of a valid object, also when it is
+/// not stored after all.
 pub(crate) fn insert(
     server: &Server,
     store: &mut Store,
@@ -48,6 +46,7 @@ pub(crate) fn insert(
     value: Value,
     fields: Fields,
     dry: bool,
+    said: &mut Vec<String>,
 ) -> Result<Arc<Object>> {
     let version = text(&value, &["metadata", "resourceVersion"]);
     if !version.is_empty() && version != "0" && version.parse::<u64>().is_ok() {
@@ -77,8 +76,11 @@ pub(crate) fn insert(
             let name = text(&value, &["metadata", "name"]);
             return Err(Status::invalid_object(&target.kind, name, &causes));
         }
-    }
-    if !server.is_raw() {
+        said.extend(crds::warnings(&target.kind, None, &value));
+        said.extend(warnings::of(&target.kind, None, &value));
+        if server.options.plugins.pod_security {
+            said.extend(admission::security::warning(store, target, &value));
+        }
         addresses::assign(server, store, target, None, &mut value)?;
         admission::charge(server, store, target, &value, None, dry)?;
     }

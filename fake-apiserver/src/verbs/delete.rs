@@ -8,16 +8,15 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::crds;
-use crate::kinds::Trait;
+use crate::kinds::{Kind, Trait};
 use crate::object::{Object, at, metadata_mut, strings, text};
 use crate::request::Request;
 use crate::routes::Target;
-use crate::selectors::Filter;
 use crate::server::Server;
 use crate::status::{Cause, Result, Status};
 use crate::store::Store;
 use crate::verbs::dry_run;
-use crate::verbs::list::{list_of, picked};
+use crate::verbs::list::to_delete;
 
 const JOB_ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
     them or set propagationPolicy=Orphan to suppress this warning";
@@ -38,11 +37,10 @@ impl DeleteOptions {
     fn parse(request: &Request) -> Result<Self> {
         let query = &request.query;
         let options = if request.body.is_empty() {
-            let text = |name: &str| Some(query.get(name).to_owned()).filter(|text| !text.is_empty());
             Self {
                 grace: query.number("gracePeriodSeconds")?,
-                policy: text("propagationPolicy"),
-                orphan: text("orphanDependents").map(|text| text == "true"),
+                policy: query.has("propagationPolicy").then(|| query.get("propagationPolicy").to_owned()),
+                orphan: query.has("orphanDependents").then(|| query.flag("orphanDependents")),
                 uid: None,
                 version: None,
                 dry: dry_run(query.all("dryRun"), "DeleteOptions")?,
@@ -69,11 +67,12 @@ impl DeleteOptions {
             body["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         Ok(Self {
             grace: body["gracePeriodSeconds"].as_i64(),
-            policy: string(&body["propagationPolicy"]).filter(|policy| !policy.is_empty()),
+            policy: string(&body["propagationPolicy"]),
             orphan: body["orphanDependents"].as_bool(),
             uid: string(&body["preconditions"]["uid"]),
             version: string(&body["preconditions"]["resourceVersion"]),
-            dry: dry_run(in_body.into_iter().chain(request.query.all("dryRun")), "DeleteOptions")?,
+            // With a body, nobody reads the query.
+            dry: dry_run(in_body.into_iter(), "DeleteOptions")?,
         })
     }
 
@@ -90,12 +89,15 @@ impl DeleteOptions {
     }
 
     /// The finalizers with which the garbage collector would be told what to do with dependents.
-    fn finalizers(&self, present: Vec<&str>, orphans: bool) -> Vec<String> {
+    fn finalizers(&self, present: Vec<&str>, kind: &Kind) -> Vec<String> {
+        let asked = present.iter().any(|one| matches!(*one, "orphan" | "foregroundDeletion"));
         let mut finalizers: Vec<String> = present.into_iter().map(str::to_owned).collect();
         let wanted = match (self.policy.as_deref(), self.orphan) {
+            // Nothing depends on an event.
+            _ if kind.kind == "Event" && !kind.custom => None,
             (Some("Orphan"), _) | (None, Some(true)) => Some("orphan"),
             (Some("Foreground"), _) => Some("foregroundDeletion"),
-            (None, None) if orphans => Some("orphan"),
+            (None, None) if kind.has(Trait::OrphansByDefault) && !asked => Some("orphan"),
             (None, None) => return finalizers,
             _ => None,
         };
@@ -114,20 +116,26 @@ enum Outcome {
 pub(crate) fn delete(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let options = DeleteOptions::parse(request)?;
     let mut store = server.lock();
-    let outcome = remove(server, &mut store, target, &options)?;
+    let outcome = remove(server, &mut store, target, &options)
+        .map_err(|refusal| refusal.warned(preserved(&target.kind, &options)))?;
     server.announce(&store);
-    Ok(match outcome {
+    let answer = match outcome {
         Outcome::Gone(object) if !target.kind.has(Trait::ReturnsDeleted) => {
             Answer::json(200, &Status::deleted(&target.kind, &target.name, object.uid()))
         }
         Outcome::Gone(object) => Answer::object(200, &target.kind, &object),
         Outcome::Terminating(object) => {
             let code = if options.orphan == Some(false) { 202 } else { 200 };
-            let preserved = target.kind.kind == "Job" && options.policy.is_none() && options.orphan.is_none();
             Answer::object(code, &target.kind, &object)
-                .with_warnings(preserved.then(|| JOB_ORPHANS.to_owned()))
         }
-    })
+    };
+    Ok(answer.with_warnings(preserved(&target.kind, &options)))
+}
+
+/// What is said to those who may not expect that pods stay.
+fn preserved(kind: &Kind, options: &DeleteOptions) -> Option<String> {
+    let silent = kind.kind != "Job" || kind.custom || options.policy.is_some() || options.orphan.is_some();
+    (!silent).then(|| JOB_ORPHANS.to_owned())
 }
 
 pub(crate) fn delete_collection(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
@@ -135,18 +143,14 @@ pub(crate) fn delete_collection(server: &Server, request: &Request, target: &Tar
         return Err(Status::method_not_allowed());
     }
     let options = DeleteOptions::parse(request)?;
-    let query = &request.query;
-    let filter =
-        Filter::new(&target.kind, &target.namespace, query.get("labelSelector"), query.get("fieldSelector"))?;
     let mut store = server.lock();
-    let revision = store.revision();
-    let objects = picked(&store.list(target.index), &filter);
+    let (objects, list) = to_delete(&store, request, target)?;
     for object in &objects {
         let one = Target::of(&store.kinds, target.index, object.namespace(), object.name());
         remove(server, &mut store, &one, &options)?;
     }
     server.announce(&store);
-    Ok(Answer::bytes(list_of(target, &objects, revision)))
+    Ok(Answer::bytes(list).with_warnings(preserved(&target.kind, &options)))
 }
 
 /// Whether the pod is the one that an eviction means.
@@ -189,13 +193,14 @@ fn remove(server: &Server, store: &mut Store, target: &Target, options: &DeleteO
         return Ok(Outcome::Terminating(marked));
     }
     let grace = grace_period(target, &current.value, options);
-    let finalizers = options.finalizers(
-        strings(&current.value, &["metadata", "finalizers"]),
-        target.kind.has(Trait::OrphansByDefault),
-    );
+    let namespace = target.kind.kind == "Namespace" && !target.kind.custom;
+    let held = namespace && !strings(&current.value, &["spec", "finalizers"]).is_empty();
+    if held && at(&current.value, &["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null()) {
+        return Ok(Outcome::Terminating(current));
+    }
+    let finalizers = options.finalizers(strings(&current.value, &["metadata", "finalizers"]), &target.kind);
     let mut value = Value::clone(&current.value);
     set_finalizers(&mut value, &finalizers);
-    let held = target.kind.kind == "Namespace" && !strings(&value, &["spec", "finalizers"]).is_empty();
     let was = at(&current.value, &["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
     let waits = !finalizers.is_empty() || grace > 0 || held;
     if was {
@@ -234,22 +239,34 @@ fn still_graceful(value: &Value) -> bool {
 }
 
 fn check_preconditions(target: &Target, current: &Object, options: &DeleteOptions) -> Result<()> {
-    let why = if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != current.uid()) {
-        format!(
+    let kind = &target.kind;
+    let other_uid = options.uid.as_deref().filter(|uid| *uid != current.uid());
+    let other_version = options.version.as_deref().filter(|version| version.parse() != Ok(current.revision));
+    let (revision, name) = (current.revision, &target.name);
+    // Two kinds look for themselves before anything else is done.
+    let looks = kind.kind == "Namespace" && !kind.custom || crds::is_definition(kind);
+    if looks {
+        let (what, given, stored) = match (other_uid, other_version) {
+            (Some(uid), _) => ("UID", uid, current.uid().to_owned()),
+            (None, Some(version)) => ("ResourceVersion", version, revision.to_string()),
+            (None, None) => return Ok(()),
+        };
+        let why =
+            format!("Precondition failed: {what} in precondition: {given}, {what} in object meta: {stored}");
+        return Err(Status::conflict(&kind.group, &kind.plural, name, &why));
+    }
+    let why = match (other_uid, other_version) {
+        (Some(uid), _) => format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
             current.uid()
-        )
-    } else if let Some(version) =
-        options.version.as_deref().filter(|version| version.parse() != Ok(current.revision))
-    {
-        format!(
-            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might have been modified",
-            current.revision
-        )
-    } else {
-        return Ok(());
+        ),
+        (None, Some(version)) => format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({revision}). The object might have been modified",
+        ),
+        (None, None) => return Ok(()),
     };
-    Err(Status::conflict(&target.kind.group, &target.kind.kind, &target.name, &why))
+    let group = if kind.is_events_view() { "" } else { &kind.group };
+    Err(Status::conflict(group, &kind.kind, name, &why))
 }
 
 /// How long the object may take to go; only pods that a node runs take any time.
@@ -282,7 +299,9 @@ fn terminate(server: &Server, target: &Target, value: &mut Value, grace: i64) {
     let time = server.timestamp_in(grace);
     let metadata = metadata_mut(value);
     metadata.insert("deletionTimestamp".into(), time.into());
-    metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+    if target.kind.kind != "Namespace" || target.kind.custom {
+        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+    }
     if let Some(generation) =
         metadata.get("generation").and_then(Value::as_i64).filter(|generation| *generation > 0)
     {

@@ -12,6 +12,7 @@ use crate::routes::Target;
 use crate::schema::{self, Link};
 use crate::server::Server;
 use crate::shapes;
+use crate::verbs::strategy;
 
 /// What becomes of the managers of an object that is written.
 pub(crate) enum Fields<'a> {
@@ -81,7 +82,10 @@ fn nothing(kind: &Kind, schema: &Link) -> Value {
 /// given. The fields of a row are given together.
 const DERIVED: &[(&str, &[&[&str]])] = &[
     ("Namespace", &[&["finalizers"]]),
-    ("Pod", &[&["preemptionPolicy"], &["priority"], &["serviceAccountName", "serviceAccount"]]),
+    (
+        "Pod",
+        &[&["preemptionPolicy"], &["priority"], &["serviceAccountName", "serviceAccount"], &["tolerations"]],
+    ),
     ("PersistentVolumeClaim", &[&["dataSource"], &["dataSourceRef"]]),
 ];
 
@@ -100,11 +104,19 @@ pub(crate) fn after_create(
     derived: &[&str],
     manager: &str,
 ) -> Option<Value> {
-    if derived.is_empty() {
+    let daemons = target.kind.kind == "DaemonSet" && !target.kind.custom;
+    if derived.is_empty() && !daemons {
         return after_update(server, target, None, new, manager, "");
     }
     let mut given = new.clone();
-    crate::object::map_mut(&mut given, "spec").retain(|name, _| !derived.contains(&name.as_str()));
+    let spec = crate::object::map_mut(&mut given, "spec");
+    spec.retain(|name, _| !derived.contains(&name.as_str()));
+    if spec.is_empty() {
+        crate::object::as_map_mut(&mut given).remove("spec");
+    }
+    if daemons {
+        strategy::count_templates(&target.kind, None, &mut given);
+    }
     after_update(server, target, None, &given, manager, "")
 }
 

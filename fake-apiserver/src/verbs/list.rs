@@ -19,6 +19,11 @@ use crate::store::{Objects, Store};
 use crate::verbs::read::parse_version;
 use crate::watch::{Initial, WatchBody};
 
+/// What a version is called that a list can't read.
+fn in_list(refusal: &Status) -> Box<Status> {
+    Status::bad_request(format!("invalid resource version: {}", refusal.message))
+}
+
 /// The parameters of a list or watch.
 struct Parameters<'a> {
     version: Option<u64>,
@@ -33,6 +38,8 @@ impl<'a> Parameters<'a> {
         let query = &request.query;
         let version = query.get("resourceVersion");
         let limit = query.number("limit")?.unwrap_or(0);
+        // Watches look at it again; lists only read it.
+        query.number("timeoutSeconds")?;
         let initial_events =
             (!query.get("sendInitialEvents").is_empty()).then(|| query.flag("sendInitialEvents"));
         let parameters = Self {
@@ -46,7 +53,8 @@ impl<'a> Parameters<'a> {
         if !causes.is_empty() {
             return Err(Status::invalid("meta.k8s.io", "ListOptions", "", &causes));
         }
-        let version = if version.is_empty() { None } else { Some(parse_version(version)?) };
+        let refused = |why: Box<Status>| if watch { why } else { in_list(&why) };
+        let version = if version.is_empty() { None } else { Some(parse_version(version).map_err(refused)?) };
         Ok(Self { version, ..parameters })
     }
 
@@ -70,6 +78,9 @@ impl<'a> Parameters<'a> {
         } else if !self.version_match.is_empty() {
             let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             causes.push(Cause::forbidden(field, why));
+            if !newer {
+                causes.push(Cause::unsupported(field, self.version_match, &["NotOlderThan"]));
+            }
         }
         causes
     }
@@ -104,10 +115,14 @@ impl<'a> Parameters<'a> {
     }
 }
 
+fn filter(request: &Request, target: &Target) -> Result<Filter> {
+    let query = &request.query;
+    Filter::new(&target.kind, &target.namespace, query.get("labelSelector"), query.get("fieldSelector"))
+}
+
 pub(crate) fn list_or_watch(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let query = &request.query;
-    let filter =
-        Filter::new(&target.kind, &target.namespace, query.get("labelSelector"), query.get("fieldSelector"))?;
+    let filter = filter(request, target)?;
     if query.flag("watch") {
         let parameters = Parameters::parse(request, true)?;
         return watch(server, request, target, filter, &parameters);
@@ -117,9 +132,23 @@ pub(crate) fn list_or_watch(server: &Server, request: &Request, target: &Target)
 }
 
 fn list(server: &Server, target: &Target, filter: &Filter, parameters: &Parameters<'_>) -> Result<Answer> {
-    let (objects, revision, start) = snapshot(&server.lock(), target, filter, parameters)?;
-    // A list "from any version" comes whole from the cache, as upstream.
-    let limit = if parameters.version == Some(0) { 0 } else { parameters.limit };
+    let found = snapshot(&server.lock(), target, filter, parameters)?;
+    Ok(Answer::bytes(page(target, filter, parameters, found).finish()))
+}
+
+/// The objects of a list, the revision they are from, and after which key the page starts.
+type Snapshot = (Objects, u64, Option<String>);
+
+fn page<'a>(
+    target: &'a Target,
+    filter: &Filter,
+    parameters: &Parameters<'_>,
+    (objects, revision, start): Snapshot,
+) -> Page<'a> {
+    // A list "from any version" comes whole from the cache, as upstream; an object that is named is read by itself.
+    let single = filter.single().is_some_and(|_| !target.kind.namespaced || !target.namespace.is_empty());
+    let whole = parameters.version == Some(0) || single && start.is_none();
+    let limit = if whole { 0 } else { parameters.limit };
     let mut page = Page::new(target, objects.len());
     let from = start
         .as_ref()
@@ -134,7 +163,7 @@ fn list(server: &Server, target: &Target, filter: &Filter, parameters: &Paramete
         }
         // Whether anything of the rest would be picked is not known without reading on, so there is a next
         // page.
-        if limit > 0 && page.count == limit {
+        if limit > 0 && page.objects.len() == limit {
             next.clone_from(&page.last);
             rest = 1;
             if filter.is_selective() {
@@ -147,20 +176,20 @@ fn list(server: &Server, target: &Target, filter: &Filter, parameters: &Paramete
         }
         page.push(key, object);
     }
-    let next = next.map(|last| {
+    page.revision = revision;
+    page.next = next.map(|last| {
         let remaining = (!filter.is_selective()).then_some(rest);
         (Continuation::encode(revision, last.strip_prefix(&filter.prefix).unwrap_or(&last)), remaining)
     });
-    Ok(Answer::bytes(page.finish(revision, next)))
+    page
 }
 
-/// The objects of a list, the revision they are from, and after which key the page starts.
 fn snapshot(
     store: &Store,
     target: &Target,
     filter: &Filter,
     parameters: &Parameters<'_>,
-) -> Result<(Objects, u64, Option<String>)> {
+) -> Result<Snapshot> {
     let current = store.revision();
     if !parameters.token.is_empty() {
         let token = Continuation::decode(parameters.token)?;
@@ -183,7 +212,11 @@ fn snapshot(
     match parameters.version {
         Some(version) if version > current => Err(Status::too_large_version(version, current)),
         Some(version) if version > 0 && parameters.is_exact() => {
-            Ok((store.list_at(target.index, version)?, version, None))
+            let objects = store.list_at(target.index, version).map_err(|mut refusal| {
+                "The resourceVersion for the provided list is too old.".clone_into(&mut refusal.message);
+                refusal
+            })?;
+            Ok((objects, version, None))
         }
         _ => Ok((store.list(target.index), current, None)),
     }
@@ -200,24 +233,28 @@ impl Parameters<'_> {
 struct Page<'a> {
     target: &'a Target,
     items: Vec<u8>,
-    count: usize,
+    objects: Vec<Arc<Object>>,
     last: Option<String>,
+    revision: u64,
+    /// The token of the next page, and how many objects are left, if that is known.
+    next: Option<(String, Option<usize>)>,
 }
 
 impl<'a> Page<'a> {
     fn new(target: &'a Target, expected: usize) -> Self {
-        Self { target, items: Vec::with_capacity(expected.min(10_000) * 256), count: 0, last: None }
+        let items = Vec::with_capacity(expected.min(10_000) * 256);
+        Self { target, items, objects: Vec::new(), last: None, revision: 0, next: None }
     }
 
-    fn push(&mut self, key: &str, object: &Object) {
-        if self.count > 0 {
+    fn push(&mut self, key: &str, object: &Arc<Object>) {
+        if !self.objects.is_empty() {
             self.items.push(b',');
         }
-        self.count += 1;
+        self.objects.push(object.clone());
         self.last = Some(key.into());
         let kind = &self.target.kind;
         let view = kind.view_of(object).map(|view| Object::new(view, object.revision));
-        let object = view.as_ref().unwrap_or(object);
+        let object: &Object = view.as_ref().unwrap_or(object);
         if kind.custom {
             self.items.extend_from_slice(object.bytes());
         } else {
@@ -225,13 +262,13 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn finish(self, revision: u64, next: Option<(String, Option<usize>)>) -> Vec<u8> {
+    fn finish(self) -> Vec<u8> {
         let kind = &self.target.kind;
-        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         if kind.custom {
             metadata["continue"] = "".into();
         }
-        if let Some((token, remaining)) = next {
+        if let Some((token, remaining)) = self.next {
             metadata["continue"] = token.into();
             if let Some(remaining) = remaining {
                 metadata["remainingItemCount"] = remaining.into();
@@ -294,11 +331,14 @@ pub(crate) fn picked(objects: &Objects, filter: &Filter) -> Vec<Arc<Object>> {
     range.filter(|(_, object)| filter.picks_once(object)).map(|(_, object)| object.clone()).collect()
 }
 
-/// A list made of values that are not stored, such as what a collection's delete answers.
-pub(crate) fn list_of(target: &Target, objects: &[Arc<Object>], revision: u64) -> Vec<u8> {
-    let mut page = Page::new(target, objects.len());
-    for object in objects {
-        page.push("", object);
-    }
-    page.finish(revision, None)
+/// The objects that a deletion of a collection means, which are those that a list would show, and that list.
+pub(crate) fn to_delete(
+    store: &Store,
+    request: &Request,
+    target: &Target,
+) -> Result<(Vec<Arc<Object>>, Vec<u8>)> {
+    let parameters = Parameters::parse(request, false)?;
+    let filter = filter(request, target)?;
+    let page = page(target, &filter, &parameters, snapshot(store, target, &filter, &parameters)?);
+    Ok((page.objects.clone(), page.finish()))
 }

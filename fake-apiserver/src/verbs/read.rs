@@ -8,6 +8,10 @@ use crate::server::Server;
 use crate::status::{Result, Status};
 
 pub(crate) fn get(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
+    if request.query.flag("export") {
+        let why = "the export parameter, deprecated since v1.14, is no longer supported";
+        return Err(Status::bad_request(why));
+    }
     let store = server.lock();
     let wanted = request.query.get("resourceVersion");
     if !wanted.is_empty() {
@@ -20,8 +24,7 @@ pub(crate) fn get(server: &Server, request: &Request, target: &Target) -> Result
     drop(store);
     let object =
         object.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
-    let warning = (target.kind.kind == "Endpoints").then(|| crate::warnings::endpoints().to_owned());
-    Ok(Answer::object(200, &target.kind, &object).with_warnings(warning))
+    Ok(Answer::object(200, &target.kind, &object))
 }
 
 /// A resource version, refused in Go's words when it is none.

@@ -109,7 +109,7 @@ impl Wish {
             Self::Replaced { scale, warnings } => (scale, warnings),
             Self::Patched(patch) => {
                 let value = patch.apply(&scaled.kind, before)?;
-                update::check_type(&scaled.kind, &value)?;
+                update::check_type(scaled, &value)?;
                 body::patched(server, request, &scaled.kind, value, options)?
             }
             Self::Applied { configuration, repeated } => {

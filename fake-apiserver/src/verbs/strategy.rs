@@ -139,9 +139,9 @@ pub(crate) fn keep_other_parts(target: &Target, old: &Value, value: &mut Value) 
 /// as it is, so each part is compared before it is copied.
 fn keep_all_but_status(kind: &Kind, old: &Value, value: &mut Value) {
     restore_others(old, value, &["status", "metadata"]);
-    // The one kind here whose status endpoint takes nothing else at all.
+    // Two kinds' status endpoints take nothing else at all.
     let taken: &[&str] = match &*kind.kind {
-        "VolumeAttachment" => &[],
+        "VolumeAttachment" | "ResourceClaim" => &[],
         _ if kind.definition.is_some() => &[],
         "Deployment" => &["annotations", "finalizers", "ownerReferences"],
         _ => METADATA_OF_STATUS,
@@ -185,9 +185,7 @@ fn restore(old: &Value, value: &mut Value, field: &str) {
 /// What a kind's update does besides; a place for the kinds that stamp times.
 pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, value: &mut Value) {
     crate::verbs::addresses::normalise(target, Some(old), value);
-    if target.subresource.is_empty() {
-        count_templates(&target.kind, Some(old), value);
-    }
+    count_templates(&target.kind, Some(old), value);
     if target.kind.kind == "Pod" && target.subresource == "status" {
         let kept = old["status"].get("qosClass").cloned();
         let status = crate::object::map_mut(value, "status");
@@ -214,9 +212,24 @@ pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, valu
     }
 }
 
+/// Where a daemon set counts the changes of its template.
+const COUNT: &str = "deprecated.daemonset.template.generation";
+
+/// Takes the count out of metadata that are shown alone: it is no annotation where a real server keeps it.
+pub(crate) fn forget_count(kind: &Kind, metadata: &mut Value) {
+    if kind.kind != "DaemonSet" || kind.custom {
+        return;
+    }
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.remove(COUNT);
+        if annotations.is_empty() {
+            as_map_mut(metadata).remove("annotations");
+        }
+    }
+}
+
 /// A daemon set counts the changes of its template in an annotation that nobody else writes.
-fn count_templates(kind: &Kind, old: Option<&Value>, value: &mut Value) {
-    const COUNT: &str = "deprecated.daemonset.template.generation";
+pub(crate) fn count_templates(kind: &Kind, old: Option<&Value>, value: &mut Value) {
     if kind.kind != "DaemonSet" || kind.group != "apps" {
         return;
     }

@@ -11,7 +11,7 @@ use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Cause, Result, Status};
 use crate::store::Store;
-use crate::verbs::dry_run;
+use crate::verbs::{dry_run, settle_namespace};
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
@@ -78,15 +78,12 @@ fn check_body(target: &Target, body: &Value) -> Result<()> {
             "{kind} in version \"{version}\" cannot be handled as a {KIND}: send kind {KIND} and apiVersion authentication.k8s.io/v1"
         )));
     }
-    for (field, wanted, what) in
-        [("name", &target.name, "name"), ("namespace", &target.namespace, "namespace")]
-    {
-        let given = text(body, &["metadata", field]);
-        if !given.is_empty() && given != wanted {
-            let why = format!("must match the service account {what} if specified");
-            let cause = Cause::invalid(format!("metadata.{field}"), given, &why);
-            return Err(Status::invalid(GROUP, KIND, &target.name, &[cause]));
-        }
+    settle_namespace(target, &mut body.clone())?;
+    let given = text(body, &["metadata", "name"]);
+    if !given.is_empty() && given != target.name {
+        let why = "must match the service account name if specified";
+        let cause = Cause::invalid("metadata.name", given, why);
+        return Err(Status::invalid(GROUP, KIND, &target.name, &[cause]));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::admission;
 use crate::answer::Answer;
 use crate::crds;
-use crate::kinds::{Kind, Trait};
+use crate::kinds::Trait;
 use crate::object::{Object, metadata_mut, strings, text};
 use crate::patch;
 use crate::request::Request;
@@ -29,23 +29,38 @@ pub(crate) fn replace(server: &Server, request: &Request, target: &Target) -> Re
     settle_namespace(target, &mut value)?;
     let mut store = server.lock();
     let current = store.get(target.index, &target.key()).map(Object::apart);
-    let repeated = warnings::repeated_owners(&value);
+    let mut said: Vec<String> = warned.into_iter().chain(warnings::repeated_owners(&value, false)).collect();
     let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
-    let before = current.as_ref().map(|current| current.value.share());
-    let (code, object) = match current {
+    let (code, written) = match current {
         None if target.subresource.is_empty() && target.kind.has(Trait::Upserts) => {
-            upserts(target, &value)?;
-            metadata_mut(&mut value).remove("resourceVersion");
-            (201, create::insert(server, &mut store, target, value, fields, options.dry)?)
+            let inserted = upserts(target, &value).and_then(|()| {
+                metadata_mut(&mut value).remove("resourceVersion");
+                create::insert(server, &mut store, target, value, fields, options.dry, &mut said)
+            });
+            (201, inserted)
         }
-        None => return Err(Status::not_found(&target.kind.group, &target.kind.plural, &target.name)),
-        Some(current) => (200, write(server, &mut store, target, &current, value, fields, options.dry)?),
+        None => (404, Err(Status::not_found(&target.kind.group, &target.kind.plural, &target.name))),
+        Some(current) => {
+            let before = current.value.share();
+            let written = write(server, &mut store, target, &current, value, fields, options.dry);
+            said.extend(written.iter().flat_map(|object| said_of(target, &before, &object.value)));
+            (200, written)
+        }
     };
     server.announce(&store);
-    let custom = crds::warnings(&target.kind, before.as_deref(), &object.value);
-    let warnings = warned.into_iter().chain(repeated).chain(custom);
-    let warnings = warnings.chain(warnings::of(&target.kind, before.as_deref(), &object.value));
-    Ok(Answer::object(code, &target.kind, &object).with_warnings(warnings))
+    match written {
+        Ok(object) => Ok(Answer::object(code, &target.kind, &object).with_warnings(said)),
+        Err(refusal) => Err(refusal.warned(said)),
+    }
+}
+
+/// What there is to warn of in an update.
+fn said_of(target: &Target, old: &Value, value: &Value) -> Vec<String> {
+    let mut warnings = crds::warnings(&target.kind, Some(old), value);
+    if target.subresource.is_empty() {
+        warnings.extend(warnings::of(&target.kind, Some(old), value));
+    }
+    warnings
 }
 
 /// A PUT that would create can't insist on a uid.
@@ -62,7 +77,13 @@ fn upserts(target: &Target, value: &Value) -> Result<()> {
 fn precondition(target: &Target, wanted: &str, found: &str) -> String {
     let kind = &target.kind;
     let group = if kind.definition.is_some() { format!("{}/", kind.group) } else { String::new() };
-    let key = format!("/registry/{group}{}/{}", kind.plural, target.key());
+    // Two of the oldest kinds lie where they always lay.
+    let place = match &*kind.plural {
+        "services" if group.is_empty() => "services/specs",
+        "endpoints" if group.is_empty() => "services/endpoints",
+        plural => plural,
+    };
+    let key = format!("/registry/{group}{place}/{}", target.key());
     format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     )
@@ -76,26 +97,41 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     let current =
         current.ok_or_else(|| Status::not_found(&target.kind.group, &target.kind.plural, &target.name))?;
     let view = target.kind.view(&current.value);
-    let value = patch.apply(&target.kind, view.as_ref().unwrap_or(&current.value))?;
-    check_type(&target.kind, &value)?;
-    let (mut value, warned) = body::patched(server, request, &target.kind, value, &options)?;
-    apply::keep_uid(target, current.uid(), &value)?;
-    check_name(target, &value)?;
-    settle_namespace(target, &mut value)?;
-    let repeated = warnings::repeated_owners(&value);
+    let mut value = patch.apply(&target.kind, view.as_ref().unwrap_or(&current.value))?;
+    if patch.is_strategic() {
+        // What is merged field by field is of its kind, whatever is left of it.
+        let fields = crate::object::as_map_mut(&mut value);
+        fields.insert("kind".into(), (*target.kind.kind).into());
+        fields.insert("apiVersion".into(), target.kind.api_version().into());
+    }
+    check_type(target, &value)?;
+    let (mut value, mut said) = body::patched(server, request, &target.kind, value, &options)?;
+    let repeated = warnings::repeated_owners(&value, true);
     let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
-    let object = write(server, &mut store, target, &current, value, fields, options.dry)?;
+    let written = apply::keep_uid(target, current.uid(), &value)
+        .and_then(|()| check_name(target, &value))
+        .and_then(|()| settle_namespace(target, &mut value))
+        .and_then(|()| write(server, &mut store, target, &current, value, fields, options.dry));
     server.announce(&store);
-    let custom = crds::warnings(&target.kind, Some(&current.value), &object.value);
-    let warnings = warned.into_iter().chain(repeated).chain(custom);
-    let warnings = warnings.chain(warnings::of(&target.kind, Some(&current.value), &object.value));
-    Ok(Answer::object(200, &target.kind, &object).with_warnings(warnings))
+    said.extend(repeated);
+    match written {
+        Ok(object) => {
+            said.extend(said_of(target, &current.value, &object.value));
+            Ok(Answer::object(200, &target.kind, &object).with_warnings(said))
+        }
+        Err(refusal) => Err(refusal.warned(said)),
+    }
 }
 
-pub(super) fn check_type(kind: &Kind, new: &Value) -> Result<()> {
+/// A patch may not change the type; without one, nothing of the object can be read.
+pub(super) fn check_type(target: &Target, new: &Value) -> Result<()> {
+    let kind = &target.kind;
     let (new_kind, new_version) = (text(new, &["kind"]), text(new, &["apiVersion"]));
     if (new_kind, new_version) == (&*kind.kind, &*kind.api_version()) {
         return Ok(());
+    }
+    if kind.definition.is_none() && (new_kind.is_empty() || new_version.is_empty()) {
+        return check_name(target, &Value::Null);
     }
     let why = format!(
         "no kind \"{new_kind}\" is registered for version \"{new_version}\" in scheme \"pkg/runtime/scheme.go:111\""
@@ -264,7 +300,10 @@ fn keep_metadata(old: &Value, value: &mut Value) {
 fn keep_end(old: &Value, value: &mut Value) {
     let old = &old["metadata"];
     if old.get("deletionTimestamp").is_some_and(|time| !time.is_null()) {
-        keep(&["deletionTimestamp", "deletionGracePeriodSeconds"], old, metadata_mut(value));
+        keep(&["deletionTimestamp"], old, metadata_mut(value));
+        if value["metadata"]["deletionGracePeriodSeconds"].is_null() {
+            keep(&["deletionGracePeriodSeconds"], old, metadata_mut(value));
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// Flags about who may come in.
 #[derive(Debug, Args)]
 pub(super) struct Access {
-    /// Serve HTTPS, with a certificate that is made for this run.
+    /// Serve HTTPS, with a certificate that is made for this run. With a data folder its authority is the same in each run.
     #[arg(long, env = "PVBIND_TLS", conflicts_with = "tls_cert_file")]
     tls: bool,
     /// The certificate to show, with its chain, in PEM form.
@@ -50,7 +50,7 @@ pub(super) struct Prepared {
 
 impl Access {
     /// Reads files, makes certificates, and refuses what would be open to everybody.
-    pub(super) fn prepare(&self, listen: SocketAddr) -> Result<Prepared, String> {
+    pub(super) fn prepare(&self, listen: SocketAddr, folder: Option<&Path>) -> Result<Prepared, String> {
         let mut tokens: Vec<Token> = self.token.iter().map(|token| Token::admin(token)).collect();
         if let Some(file) = &self.token_auth_file {
             let read = Token::read_all(&read(file)?);
@@ -69,7 +69,11 @@ impl Access {
         }
         let mut prepared = Prepared { tls: None, tokens, credentials_required, authority: None, admin: None };
         if self.tls {
-            let made = Tls::generate(&[listen.ip()]).map_err(|error| error.to_string())?;
+            let made = match folder {
+                Some(folder) => Tls::generate_in(folder, &[listen.ip()]),
+                None => Tls::generate(&[listen.ip()]),
+            };
+            let made = made.map_err(|error| error.to_string())?;
             prepared.tls = Some(made.tls);
             prepared.authority = Some(made.authority);
             prepared.admin = Some(made.admin);
@@ -144,7 +148,7 @@ mod tests {
     fn prepare(listen: &str, flags: &[&str]) -> Result<Prepared, String> {
         let line =
             Line::try_parse_from(["apiserver"].iter().chain(flags)).map_err(|error| error.to_string())?;
-        line.access.prepare(listen.parse().expect("an address"))
+        line.access.prepare(listen.parse().expect("an address"), None)
     }
 
     #[test]

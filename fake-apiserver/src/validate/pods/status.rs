@@ -3,9 +3,11 @@
 use serde_json::Value;
 
 use crate::object::text;
-use crate::status::Cause;
 use crate::validate::field::{Causes, Field};
 use crate::validate::names;
+
+/// Conditions that Kubernetes itself sets.
+const SYSTEM: &[&str] = &["PodScheduled", "Ready", "Initialized"];
 
 pub(crate) fn update(old: &Value, new: &Value) -> Causes {
     let mut causes = Causes::new();
@@ -16,9 +18,8 @@ pub(crate) fn update(old: &Value, new: &Value) -> Causes {
     }
     let nominated = status.at("nominatedNodeName");
     if !nominated.is_empty() && nominated.value != &old["status"]["nominatedNodeName"] {
-        if text(new, &["spec", "nodeName"]).is_empty() {
-            nominated.follow(names::subdomain, &mut causes);
-        } else {
+        nominated.follow(names::subdomain, &mut causes);
+        if !text(new, &["spec", "nodeName"]).is_empty() {
             causes.push(nominated.forbidden("may not be set on pods that are already bound to a node"));
         }
     }
@@ -28,12 +29,15 @@ pub(crate) fn update(old: &Value, new: &Value) -> Causes {
         causes.push(first.at("ip").invalid("must be equal to `hostIP`"));
     }
     for condition in status.at("conditions").items() {
+        not_negative(&condition.at("observedGeneration"), &mut causes);
         let kind = condition.at("type").text();
-        // What belongs to Kubernetes itself needs no domain.
-        if kind.contains('/') || kind.is_empty() {
-            condition.at("type").follow(names::qualified_name, &mut causes);
+        if !SYSTEM.contains(&kind) {
+            // The field is called so upstream.
+            let field = Field::new(condition.at("type").value, format!("{}.Type", condition.path));
+            field.follow(names::qualified_names, &mut causes);
         }
     }
+    not_negative(&status.at("observedGeneration"), &mut causes);
     addresses(&status, "podIPs", &mut causes);
     addresses(&status, "hostIPs", &mut causes);
     causes
@@ -42,16 +46,18 @@ pub(crate) fn update(old: &Value, new: &Value) -> Causes {
 fn addresses(status: &Field<'_>, list: &str, causes: &mut Causes) {
     let all = status.at(list);
     let items = all.items();
-    let mut seen = Vec::new();
     for item in &items {
-        let ip = item.at("ip");
-        Field::new(ip.value, item.path.as_str()).follow(names::address, causes);
-        if seen.contains(&ip.text()) {
-            causes.push(Cause::duplicate(item.path.as_str(), ip.text()));
-        }
-        seen.push(ip.text());
+        Field::new(item.at("ip").value, item.path.as_str()).follow(names::address, causes);
     }
-    if items.len() > 2 {
+    let families: Vec<bool> = items.iter().map(|item| item.at("ip").text().contains(':')).collect();
+    let both = families.contains(&true) && families.contains(&false);
+    if items.len() > 2 || items.len() == 2 && !both {
         causes.push(all.invalid("may specify no more than one IP for each IP family"));
+    }
+}
+
+fn not_negative(field: &Field<'_>, causes: &mut Causes) {
+    if field.number().is_some_and(|number| number < 0) {
+        causes.push(field.invalid("must be a non-negative integer"));
     }
 }

@@ -5,6 +5,7 @@ use crate::status::Cause;
 use crate::validate::claims;
 use crate::validate::field::{Causes, Field};
 use crate::validate::names;
+use crate::validate::volumes::legacy;
 
 const HOST_PATH_TYPES: &[&str] =
     &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
@@ -35,7 +36,7 @@ pub(crate) const SOURCES: &[&str] = &[
     "csi",
 ];
 
-pub(super) fn check(spec: &Field<'_>, causes: &mut Causes) {
+pub(super) fn check(spec: &Field<'_>, volume: &str, causes: &mut Causes) {
     let present: Vec<&str> = SOURCES.iter().copied().filter(|source| spec.at(source).is_set()).collect();
     let Some((first, more)) = present.split_first() else {
         causes.push(spec.required("must specify a volume type"));
@@ -62,6 +63,7 @@ pub(super) fn check(spec: &Field<'_>, causes: &mut Causes) {
         }
         _ => required_fields(first, &source, causes),
     }
+    legacy::check(first, &source, volume, causes);
     if *first == "local" && !spec.at("nodeAffinity").is_set() {
         causes.push(spec.at("nodeAffinity").required("Local volume requires node affinity"));
     }
@@ -165,6 +167,8 @@ fn iscsi(source: &Field<'_>, causes: &mut Causes) {
     let known = ["iqn", "eui", "naa"].iter().any(|start| name.text().starts_with(start));
     if !name.is_empty() && !known {
         causes.push(name.invalid("must be valid format starting with iqn, eui, or naa"));
+    } else if !name.is_empty() && !legacy::is_iscsi_name(name.text()) {
+        causes.push(name.invalid("must be valid format"));
     }
     if !(0..=255).contains(&lun.number().unwrap_or(0)) {
         causes.push(lun.invalid("must be between 0 and 255, inclusive"));
