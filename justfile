@@ -125,7 +125,7 @@ client-go:
 
 # Runs other people's clients against the bundled API server, and builds or installs those that are missing (needs Go or its module proxy, Python and its package index).
 clients *filter:
-    KUBEBUILDER_ASSETS="$(tests/control-plane/build.sh kube-controller-manager kube-scheduler kubectl)" PVBIND_PYTHON_CLIENT=1 cargo test --test clients {{filter}}
+    KUBEBUILDER_ASSETS="$(tests/control-plane/build.sh kube-controller-manager kube-scheduler kubectl helm client-go controller-runtime)" PVBIND_PYTHON_CLIENT=1 cargo test --test clients {{filter}}
 
 # The same for kubectl alone, and writes down what it prints.
 kubectl-page:

@@ -22,3 +22,8 @@ pub mod manifest;
 pub mod simulate;
 
 pub mod cmd;
+
+/// The examples of the page for those who test operators, some of which run this crate's controller, are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/test-your-operator.md")]
+struct TestYourOperator;

@@ -86,12 +86,20 @@ pub(crate) fn resource(
 
 /// Answers something that is no resource, such as discovery, in the form that the client wants.
 pub(crate) fn other(request: &Request, handle: impl FnOnce() -> Answer) -> Answer {
+    unshaped(request, |form| form != Form::Protobuf, handle)
+}
+
+/// Answers a review, which has all forms of a resource, though nobody keeps it, and no other shape.
+pub(crate) fn review(request: &Request, handle: impl FnOnce() -> Answer) -> Answer {
+    unshaped(request, |_| true, handle)
+}
+
+fn unshaped(request: &Request, has: impl Fn(Form) -> bool, handle: impl FnOnce() -> Answer) -> Answer {
     if request.query.get("pretty").is_empty() && negotiate::is_plain(&request.accept) {
         return handle();
     }
     let answer = handle();
-    let Some(choice) =
-        negotiate::choose(&request.accept, |form, convert| form != Form::Protobuf && convert.is_none())
+    let Some(choice) = negotiate::choose(&request.accept, |form, convert| has(form) && convert.is_none())
     else {
         // What is no JSON, such as the health checks, is served to everybody.
         let fails = answer.code < 400 && answer.content_type == Form::Json.media_type();

@@ -185,7 +185,7 @@ impl Server {
             return self.handle(&request);
         }
         if let Some(question) = reviews::question(&request.path) {
-            return present::other(request, || {
+            return present::review(request, || {
                 reviews::answer(self, request, &question).unwrap_or_else(Answer::from)
             });
         }

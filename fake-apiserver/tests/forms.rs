@@ -72,6 +72,27 @@ async fn bodies_that_cannot_be_read_are_refused() {
 }
 
 #[tokio::test]
+async fn a_review_is_asked_and_answered_in_protocol_buffers() {
+    const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+    let server = server();
+    let ask = async |form: &str, accept: &str, body: Vec<u8>| {
+        let request = Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
+        let request = request.header("content-type", form).header("accept", accept);
+        let response = server.router().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
+        assert_eq!(
+            (response.status().as_u16(), response.headers()["content-type"].to_str().unwrap()),
+            (201, accept)
+        );
+        response.into_body().collect().await.unwrap().to_bytes().to_vec()
+    };
+    let question = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let message = ask("application/json", PROTOBUF, question.to_string().into()).await;
+    assert!(message.starts_with(b"k8s\0"));
+    let answer: Value = serde_json::from_slice(&ask(PROTOBUF, "application/json", message).await).unwrap();
+    assert_eq!((&answer["spec"], &answer["status"]["allowed"]), (&question["spec"], &json!(true)));
+}
+
+#[tokio::test]
 async fn a_list_becomes_a_table_page_by_page() {
     let server = server();
     for name in ["a", "b"] {

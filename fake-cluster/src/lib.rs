@@ -151,8 +151,3 @@ impl FakeCluster {
         self.server.journal()
     }
 }
-
-/// The page's examples are compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/test-your-operator.md")]
-struct Page;

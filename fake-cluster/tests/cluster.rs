@@ -60,6 +60,12 @@ fn what_cannot_be_seeded_is_named() {
         message.starts_with("seed 1: PersistentVolumeClaim a: PersistentVolumeClaim \"a\" is invalid: "),
         "{message}"
     );
+    let message = refused("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {answer: no}}");
+    assert_eq!(
+        message,
+        "seed 1: ConfigMap a: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal bool into Go \
+         struct field ConfigMap.data of type string"
+    );
     assert!(refused("a: [").starts_with("seed 1: "), "it is no YAML");
     let message = FakeCluster::builder().file("/nowhere.yaml").build().unwrap_err().to_string();
     assert!(message.starts_with("/nowhere.yaml: "), "{message}");

@@ -2,6 +2,9 @@
 //!
 //! Each runs where its programs are, and says `NOT RUN` on stderr where they are not. `just clients` runs all of them.
 
+mod client_go;
+mod controller_runtime;
+mod helm;
 mod kube_programs;
 mod kube_rs;
 mod kubectl;

@@ -2,7 +2,8 @@
 # Builds real Kubernetes programs from their Go modules, and keeps them outside the checkout.
 #
 #   build.sh [NAME...]    etcd, kube-apiserver, kube-controller-manager and kube-scheduler, unless others are named:
-#                         kubelet, kube-proxy, kubectl, helm for the chart, or provisioner, the external one of the folder beside this
+#                         kubelet, kube-proxy, kubectl, helm for the chart, provisioner, the external one of the folder beside this,
+#                         or client-go and controller-runtime, the programs on them in tests/clients
 #
 # Prints the folder that they are in, for KUBEBUILDER_ASSETS. What is there already is kept: the first time takes some 15 minutes
 # on two cores. Without Go, one is brought from the module proxy. All of them are static: an image from scratch holds them.
@@ -47,6 +48,7 @@ source_of() {
         kube-apiserver | kube-controller-manager | kube-scheduler | kube-proxy | kubectl | kubelet) echo "kubernetes k8s.io/kubernetes/cmd/$1" ;;
         helm) echo helm helm.sh/helm/v4/cmd/helm ;;
         provisioner) echo provisioner . ;;
+        client-go | controller-runtime) echo "../clients/$1" . ;;
         *) echo "build.sh: nothing is known of a program $1" >&2; return 1 ;;
     esac
 }
@@ -65,7 +67,10 @@ build() {
 for name in "$@"; do
     source_of "$name" >/dev/null
     # What is written here may have changed since; what is brought from elsewhere has its version in the folder's name.
-    [ "$name" = provisioner ] || [ ! -x "$out/$name" ] || continue
+    case $name in
+        provisioner | client-go | controller-runtime) ;;
+        *) [ ! -x "$out/$name" ] || continue ;;
+    esac
     bring_go
     build "$name"
 done

@@ -30,17 +30,29 @@ pub(crate) fn object(
         return Ok((stored(kind, value), crds::field_warnings(kind, request)?));
     };
     let value = typed(server, kind, decoded.value)?;
-    let refuse = |why: &str| {
-        Status::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: {why}",
-            kind.kind, kind.version, kind.kind
-        ))
-    };
     if let Some(mistake) = decoded.mistake {
-        return Err(refuse(&mistake));
+        return Err(misfit(kind, &mistake));
     }
-    let warnings = judge(decoded.strict, options.validation).map_err(|why| refuse(&why))?;
+    let warnings = judge(decoded.strict, options.validation).map_err(|why| misfit(kind, &why))?;
     Ok((stored(kind, value), warnings))
+}
+
+fn misfit(kind: &Kind, why: &str) -> Box<Status> {
+    Status::bad_request(format!(
+        "{} in version \"{}\" cannot be handled as a {}: {why}",
+        kind.kind, kind.version, kind.kind
+    ))
+}
+
+/// Refuses an object that comes by no request and has a value of the wrong type: no client could read it, nor any list that
+/// it is in.
+pub(crate) fn check_types(server: &Server, kind: &Kind, value: &Value) -> Result<()> {
+    if !reads(server, kind) || kind.is_events_view() {
+        return Ok(());
+    }
+    let decoded = decode::value(&schema::of_kind(kind), value);
+    let mistake = decoded.map_or_else(|error| Some(error.to_string()), |decoded| decoded.mistake);
+    mistake.map_or(Ok(()), |mistake| Err(misfit(kind, &mistake)))
 }
 
 /// The body by the schema of its kind; nothing when it is no object, or one that has no schema here.

@@ -12,7 +12,7 @@ use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Result, Status};
 use crate::store::Store;
-use crate::verbs::strategy;
+use crate::verbs::{body, strategy};
 
 /// The kind that a test means: `Pod`, or `persistentvolumes`, or `storage.k8s.io/v1/StorageClass`.
 pub(crate) fn kind_named(store: &Store, kind: &str) -> Option<usize> {
@@ -76,6 +76,7 @@ fn place(store: &mut Store, value: &mut Value) -> Result<Target> {
 pub(crate) fn import(server: &Server, mut value: Value) -> Result<Arc<Value>> {
     let mut store = server.lock();
     let mut target = place(&mut store, &mut value)?;
+    body::check_types(server, &target.kind, &value)?;
     if target.kind.namespaced {
         namespace(server, &mut store, &target.namespace);
     }

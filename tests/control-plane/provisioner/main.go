@@ -73,8 +73,6 @@ func run() error {
 		return err
 	}
 	config.QPS, config.Burst = 100, 200
-	// The bundled API server of pvbind knows no other.
-	config.ContentType = "application/json"
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err

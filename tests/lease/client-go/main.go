@@ -17,9 +17,7 @@ import (
 )
 
 func main() {
-	// The bundled API server reads no protobuf, which this client would send.
-	json := rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"}
-	config := &rest.Config{Host: os.Args[1], QPS: -1, ContentConfig: json}
+	config := &rest.Config{Host: os.Args[1], QPS: -1}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	lock := &resourcelock.LeaseLock{
