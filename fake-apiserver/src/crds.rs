@@ -4,6 +4,7 @@
 //! Never holds an object: the store does. Answers to `k8s.io/apiextensions-apiserver`.
 
 pub(crate) mod budget;
+mod checker;
 mod definition;
 mod embedded;
 mod extensions;
@@ -16,6 +17,7 @@ mod objects;
 mod openapi;
 mod program;
 mod prune;
+mod room;
 mod rules;
 mod scale;
 mod schema;

@@ -9,6 +9,8 @@ use cel::common::types::{CelInt, CelString, DYN_TYPE, INT_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::{Context, DeclarationError, Env, ExecutionError};
 
+use super::libraries::ORDERED;
+
 /// What one rule may cost once.
 const CALL: u64 = 1_000_000;
 /// What all rules may cost for one object.
@@ -156,6 +158,7 @@ fn weave_call(call: &mut CallExpr) -> u64 {
 /// A loop pays for each round, before it.
 fn weave_loop(inner: &mut ComprehensionExpr) -> u64 {
     let once = weave(&mut inner.iter_range) + weave(&mut inner.accu_init) + weave(&mut inner.result);
+    wrap(&mut inner.iter_range, ORDERED, None);
     let lists = matches!(inner.accu_init.expr, Expr::List(_));
     let mut round = 0;
     if lists && let Expr::Call(step) = &mut inner.loop_step.expr {

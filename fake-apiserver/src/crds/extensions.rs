@@ -2,12 +2,10 @@
 //! paths that lead somewhere. Never judges an object. Answers to
 //! `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation`.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::Value;
 
-use super::program::escape;
+use super::checker::Comes;
+use super::program::check_types;
 use super::rules;
 use crate::object::{strings, text};
 use crate::status::Cause;
@@ -137,14 +135,15 @@ pub(super) fn rule_programs(schema: &Value, path: &str, no_old: Option<&str>, ca
         let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
         let rule = rules::Rule::read(given);
         let root = path.ends_with(".openAPIV3Schema");
-        let unknown = unknown_field(schema, &rule.text, root);
-        let unknown =
-            unknown.map(|name| format!("compilation failed: ERROR: <input>:1:1: undefined field '{name}'"));
-        if let Some(why) = &rule.malformed_message {
-            causes.push(Cause::invalid(at("messageExpression"), given.clone(), why));
+        let mistyped = |field: &str, malformed: &Option<String>| {
+            mistyped(schema, given, field, root).or_else(|| malformed.clone())
+        };
+        if let Some(why) = mistyped("messageExpression", &rule.malformed_message) {
+            let whose = if why.starts_with("compilation") { "messageExpression " } else { "" };
+            causes.push(Cause::invalid(at("messageExpression"), given.clone(), &format!("{whose}{why}")));
         }
-        if let Some(why) = rule.malformed.as_ref().or(unknown.as_ref()) {
-            causes.push(Cause::invalid(at("rule"), given.clone(), why));
+        if let Some(why) = mistyped("rule", &rule.malformed) {
+            causes.push(Cause::invalid(at("rule"), given.clone(), &why));
         } else if let (true, Some(from)) = (rule.uses_old, no_old) {
             let why =
                 format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {from}");
@@ -156,25 +155,17 @@ pub(super) fn rule_programs(schema: &Value, path: &str, no_old: Option<&str>, ca
     }
 }
 
-/// A field that a rule asks of its value, and that the value can't have. Fields further below are not looked at.
-fn unknown_field(schema: &Value, rule: &str, root: bool) -> Option<String> {
-    static TEXTS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""[^"]*"|'[^']*'"#).ok());
-    static FIELDS: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"\bself\.([A-Za-z_]\w*)(\s*\()?").ok());
-    let (Some(texts), Some(fields)) = (TEXTS.as_ref(), FIELDS.as_ref()) else { return None };
-    if schema["type"] != "object" || schema.get("additionalProperties").is_some() {
-        return None;
+/// Why the types in a rule or its message can't be.
+fn mistyped(schema: &Value, given: &Value, field: &str, root: bool) -> Option<String> {
+    let optional_old = field == "rule" && given["optionalOldSelf"] == true;
+    match check_types(text(given, &[field]), schema, root, optional_old) {
+        Err(why) => Some(why),
+        Ok(None | Some(Comes::Anything)) => None,
+        Ok(Some(Comes::Bool)) if field == "rule" => None,
+        Ok(Some(Comes::Text)) if field != "rule" => None,
+        Ok(Some(_)) if field == "rule" => Some("cel expression must evaluate to a bool".to_owned()),
+        Ok(Some(_)) => Some("messageExpression must evaluate to a string".to_owned()),
     }
-    let typed = root || schema["x-kubernetes-embedded-resource"] == true;
-    let properties = schema["properties"].as_object();
-    let known = |name: &str| {
-        typed && matches!(name, "apiVersion" | "kind" | "metadata")
-            || properties.into_iter().flatten().any(|(field, _)| escape(field) == name)
-    };
-    let plain = texts.replace_all(rule, "''");
-    let asked = fields.captures_iter(&plain).filter(|found| found.get(2).is_none());
-    let mut asked = asked.filter_map(|found| found.get(1)).map(|name| name.as_str().to_owned());
-    asked.find(|name| !known(name))
 }
 
 /// The schema that a path such as `.spec.field` or `['key']` leads to, or why it leads nowhere.

@@ -21,6 +21,7 @@ use cel::common::types::{CelList, CelOptional, CelString, Type};
 use cel::common::value::{CowVal, StaticVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 
+pub(super) use loops::ORDERED;
 pub(super) use times::{duration, timestamp};
 
 type Result<T> = std::result::Result<T, ExecutionError>;
@@ -261,6 +262,7 @@ mod tests {
             "['x', 'y'].transformMapEntry(i, v, {v: i}) == {'x': 0, 'y': 1}",
             "[1, 2].all(i, v, [1, 2].all(j, w, i == j ? v == w : v != w))",
             "[1, 2].all(i, v, [3].all(v, v == 3) && v < 3)",
+            "{'c': 1, 'a': 2, 'b': 3}.map(k, k) == ['a', 'b', 'c'] && {3: 'x', 1: 'y', 2: 'z'}.transformList(k, v, v) == ['y', 'z', 'x']",
         ]);
     }
 }

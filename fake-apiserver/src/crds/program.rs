@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cel::common::ast::{EntryExpr, Expr, IdedExpr};
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators};
 use cel::common::types::{
     CelBool, CelBytes, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString,
 };
@@ -15,7 +15,9 @@ use cel::{Context, Env};
 use serde_json::Value;
 
 use super::budget::{self, Stop};
+use super::checker::{self, Comes};
 use super::libraries;
+use super::room;
 use super::schema::Schema;
 
 /// The longest rule that is read, and how deep its brackets may go: beyond that it is taken as kept.
@@ -64,13 +66,15 @@ pub(super) struct Program {
     expr: IdedExpr,
     /// What it costs in any case.
     base: u64,
+    depth: usize,
     pub(super) uses_old: bool,
 }
 
 impl Program {
     /// What it comes to, within what is left of an object's budget.
     pub(super) fn run(&self, variables: &Context<'_, '_>, left: &mut u64) -> Result<cel::Value, Stop> {
-        budget::run(&self.expr, self.base, variables, left)
+        room::at_depth(self.depth, || budget::run(&self.expr, self.base, variables, left))
+            .unwrap_or(Err(Stop::Call))
     }
 }
 
@@ -90,10 +94,19 @@ pub(super) fn compile(rule: &str) -> Result<Option<Arc<Program>>, String> {
     if rule.trim().is_empty() || rule.len() > LONGEST {
         return Ok(None);
     }
+    room::at_length(rule.len(), || read(rule)).unwrap_or(Ok(None))
+}
+
+fn read(rule: &str) -> Result<Option<Arc<Program>>, String> {
     let program = ENVIRONMENT.compile(rule).map_err(|errors| {
-        let first = errors.to_string();
-        format!("compilation failed: {}", first.lines().next().unwrap_or_default())
+        // The same as upstream's, but for a space.
+        format!("compilation failed: {}", errors.to_string().replace("\n| ", "\n | "))
     })?;
+    let depth = room::depth_of(program.expression());
+    if depth > room::DEEPEST {
+        tracing::warn!(%rule, "a rule of a custom resource goes too deep, and is taken as kept");
+        return Ok(None);
+    }
     let mut names = Names::default();
     names.read(program.expression(), &mut Vec::new());
     if let Some((id, name)) = names.unknown.first() {
@@ -102,8 +115,76 @@ pub(super) fn compile(rule: &str) -> Result<Option<Arc<Program>>, String> {
         return Err(format!("compilation failed: {}", mistake_at(rule, at as usize, &why)));
     }
     let mut expr = program.expression().clone();
+    heed_nulls(&mut expr);
     let base = budget::weave(&mut expr);
-    Ok(Some(Arc::new(Program { expr, base, uses_old: names.uses_old })))
+    Ok(Some(Arc::new(Program { expr, base, depth, uses_old: names.uses_old })))
+}
+
+/// What is null can be read, but is not there for `has`.
+fn heed_nulls(expr: &mut IdedExpr) {
+    let id = expr.id;
+    match &mut expr.expr {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) | Expr::Struct(_) => {}
+        Expr::Call(call) => call.target.as_deref_mut().into_iter().chain(&mut call.args).for_each(heed_nulls),
+        Expr::List(list) => list.elements.iter_mut().for_each(heed_nulls),
+        Expr::Map(map) => {
+            for entry in &mut map.entries {
+                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                    heed_nulls(&mut entry.key);
+                    heed_nulls(&mut entry.value);
+                }
+            }
+        }
+        Expr::Comprehension(inner) => {
+            heed_nulls(&mut inner.iter_range);
+            heed_nulls(&mut inner.loop_cond);
+            heed_nulls(&mut inner.loop_step);
+            heed_nulls(&mut inner.result);
+        }
+        Expr::Select(select) => {
+            heed_nulls(&mut select.operand);
+            if !select.test {
+                return;
+            }
+            let call = |name: &str, args: [Expr; 2]| {
+                let args = args.map(|expr| IdedExpr { id, expr }).into();
+                Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args })
+            };
+            let read = Expr::Select(SelectExpr { test: false, ..select.clone() });
+            let given = call(operators::NOT_EQUALS, [read, Expr::Literal(LiteralValue::Null)]);
+            expr.expr = call(operators::LOGICAL_AND, [std::mem::take(&mut expr.expr), given]);
+        }
+    }
+}
+
+/// Whether the types in a rule on values of a schema fit together, and what it comes to; nothing where it can't be read.
+pub(super) fn check_types(
+    rule: &str,
+    schema: &Value,
+    root: bool,
+    optional_old: bool,
+) -> Result<Option<Comes>, String> {
+    if rule.len() > LONGEST {
+        return Ok(None);
+    }
+    room::at_length(rule.len(), || check_here(rule, schema, root, optional_old)).unwrap_or(Ok(None))
+}
+
+fn check_here(rule: &str, schema: &Value, root: bool, optional_old: bool) -> Result<Option<Comes>, String> {
+    let Ok(program) = ENVIRONMENT.compile(rule) else { return Ok(None) };
+    if room::depth_of(program.expression()) > room::DEEPEST {
+        return Ok(None);
+    }
+    let (comes, mistakes) = checker::check(program.expression(), schema, root, optional_old);
+    let place = |id: u64| program.source_info().offset_for(id).map_or(0, |(start, _)| start as usize);
+    let mut mistakes: Vec<(usize, String)> = mistakes.into_iter().map(|(id, why)| (place(id), why)).collect();
+    mistakes.sort();
+    mistakes.dedup();
+    if mistakes.is_empty() {
+        return Ok(Some(comes));
+    }
+    let shown: Vec<String> = mistakes.iter().map(|(at, why)| mistake_at(rule, *at, why)).collect();
+    Err(format!("compilation failed: {}", shown.join("\n")))
 }
 
 /// A mistake with the line that it is in, and a mark below its place.

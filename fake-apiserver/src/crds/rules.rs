@@ -318,6 +318,26 @@ mod tests {
     }
 
     #[test]
+    fn null_is_not_there_but_can_be_read() {
+        let object = json!({"type": "object", "properties": {"b": {"type": "string", "nullable": true}}});
+        let rule = json!({"rule": "!has(self.b) && self.b == null"});
+        check(object, rule, json!({"b": null}), json!(null), &[]);
+    }
+
+    #[test]
+    fn long_rules_do_no_harm() {
+        let text = json!({"type": "integer"});
+        for piece in ["+1", " == 1", " && true", ".a", "[0]", " ? 1 : self", ".map(x, x)", ".orValue(1)"] {
+            let rule = format!("self{}", piece.repeat(16_000 / piece.len()));
+            let rule = json!({"rule": rule});
+            drop(Rule::read(&rule));
+            drop(super::super::program::check_types(rule["rule"].as_str().unwrap(), &text, false, false));
+        }
+        let sum = format!("self{} > 0", "+1".repeat(40));
+        check(text, json!({"rule": sum}), json!(1), json!(null), &[]);
+    }
+
+    #[test]
     fn what_fails_is_broken() {
         let list = json!({"type": "array", "items": {"type": "integer"}});
         let broken =

@@ -15,12 +15,19 @@ use super::{Result, failed, items, list};
 
 /// A name that no rule can write.
 const RESULT: &str = "@result";
+/// What puts what a loop goes through in order.
+pub(in crate::crds) const ORDERED: &str = "@ordered";
 const PAIRS: &str = "@pairs";
+const PAIR: &str = "@pair";
 const MAP_OF: &str = "@mapOf";
 const MERGED: &str = "@merged";
 
 pub(super) fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError> {
+    env.add_overload(ORDERED, ORDERED, vec![DYN_TYPE], ordered)?;
     env.add_overload(PAIRS, PAIRS, vec![DYN_TYPE], |args| pairs(&args))?;
+    env.add_overload(PAIR, PAIR, vec![DYN_TYPE, DYN_TYPE], |args| {
+        Ok(CowVal::owned(list(args.into_iter().map(CowVal::into_owned).collect())))
+    })?;
     env.add_overload(MAP_OF, MAP_OF, vec![LIST_TYPE], |args| map_of(&args))?;
     env.add_overload(MERGED, MERGED, vec![LIST_TYPE], |args| merged(&args))?;
     for name in ["all", "exists", "existsOne", "exists_one"] {
@@ -191,7 +198,7 @@ fn transformed(
         let whole = helper.next_expr(Expr::Ident(pair.clone()));
         let nought = literal(helper, LiteralValue::Int(0.into()));
         let key = call(helper, operators::INDEX, vec![whole, nought]);
-        made = helper.next_expr(Expr::List(ListExpr::new(vec![key, made])));
+        made = call(helper, PAIR, vec![key, made]);
     }
     let so_far = ident(helper);
     let one = helper.next_expr(Expr::List(ListExpr::new(vec![made])));
@@ -218,12 +225,30 @@ fn transformed(
     })
 }
 
+/// The keys of a map, from the least on: the same rule says the same each time. All else stays as it is.
+fn ordered<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>> {
+    let range = args.pop().ok_or_else(|| failed("no such overload"))?;
+    if range.as_ref().downcast_ref::<CelMap>().is_none() {
+        return Ok(range);
+    }
+    let keys = keys(range.as_ref())?;
+    Ok(CowVal::owned(list(keys.into_iter().map(Val::clone_as_boxed).collect())))
+}
+
+fn keys<'b, 'v>(map: &'b (dyn Val + 'v)) -> Result<Vec<&'b (dyn Val + 'v)>> {
+    let mut keys = items(map)?;
+    let order = |one: &dyn Val, other: &dyn Val| one.as_comparer().and_then(|one| one.compare(other).ok());
+    keys.sort_by(|one, other| order(*one, *other).unwrap_or(std::cmp::Ordering::Equal));
+    Ok(keys)
+}
+
 /// The items of a list with their places, or the values of a map with their keys.
 fn pairs<'b, 'v>(args: &[CowVal<'b, 'v>]) -> Result<CowVal<'b, 'v>> {
     let range = args.first().ok_or_else(|| failed("no such overload"))?.as_ref();
     let mut found: Vec<Box<dyn Val + 'v>> = Vec::new();
     let is_map = range.downcast_ref::<CelMap>().is_some();
-    for (place, item) in items(range)?.into_iter().enumerate() {
+    let all = if is_map { keys(range)? } else { items(range)? };
+    for (place, item) in all.into_iter().enumerate() {
         let (first, second): (Box<dyn Val + 'v>, Box<dyn Val + 'v>) = if is_map {
             let value = range.as_indexer().ok_or_else(|| failed("no such overload"))?.get(item)?;
             (item.clone_as_boxed(), value.into_owned())
