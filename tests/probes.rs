@@ -1,5 +1,6 @@
 //! The bundled API server beside a real one: every request that was recorded from kube-apiserver v1.36.3 is sent to
-//! `pvbind apiserver`, and has to be answered alike (see testdata/probes/README.md).
+//! `pvbind apiserver`, and has to be answered alike (see testdata/probes/README.md). The scenarios in `more` are our own,
+//! recorded from the same version.
 //!
 //! Needs Python 3, and says so where there is none.
 
@@ -57,20 +58,22 @@ fn a_client_cannot_tell_it_from_the_real_one() {
         return;
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/probes");
-    let report = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probes.jsonl");
     let served = serve(&["--token", "secret"]);
-    let mut probe = Command::new("python3");
-    probe.arg(folder.join("probe.py")).arg("check").arg("--scenarios").arg(folder.join("public"));
-    probe.args(["--server", &served.url, "--token", "secret", "--report"]).arg(&report);
-    let ran = probe.output().expect("it runs");
-    let said = String::from_utf8_lossy(&ran.stdout);
-    let report = fs::read_to_string(&report).unwrap_or_else(|error| panic!("no report: {error}\n{said}"));
-    let lines = report.lines().map(|line| serde_json::from_str(line).expect("a line is an object"));
-    let lines: Vec<Value> = lines.collect();
-    let names: BTreeSet<_> = lines.iter().map(|line| line["scenario"].to_string()).collect();
-    assert_eq!(names.len(), scenarios(&folder.join("public")), "each scenario is in the report");
-    assert!(ran.status.success(), "{said}");
-    eprintln!("{}", said.lines().last().unwrap_or_default());
+    for set in ["public", "more"] {
+        let report = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("probes-{set}.jsonl"));
+        let mut probe = Command::new("python3");
+        probe.arg(folder.join("probe.py")).arg("check").arg("--scenarios").arg(folder.join(set));
+        probe.args(["--server", &served.url, "--token", "secret", "--report"]).arg(&report);
+        let ran = probe.output().expect("it runs");
+        let said = String::from_utf8_lossy(&ran.stdout);
+        let report = fs::read_to_string(&report).unwrap_or_else(|error| panic!("no report: {error}\n{said}"));
+        let lines = report.lines().map(|line| serde_json::from_str(line).expect("a line is an object"));
+        let lines: Vec<Value> = lines.collect();
+        let names: BTreeSet<_> = lines.iter().map(|line| line["scenario"].to_string()).collect();
+        assert_eq!(names.len(), scenarios(&folder.join(set)), "each scenario is in the report");
+        assert!(ran.status.success(), "{said}");
+        eprintln!("{set}: {}", said.lines().last().unwrap_or_default());
+    }
 }
 
 fn scenarios(folder: &Path) -> usize {

@@ -30,12 +30,16 @@
 //! | webhooks that admit or convert | none is called; custom resources that one is to convert are served in the version in which they are stored, and in others it is said to have failed |
 //! | aggregation of other API servers, exec, logs, proxies | 404 or 405 |
 //! | what a rule of a custom resource costs before there is a value | a rule that costs too much for a value ends there |
+//! | kinds of other groups: network policies, ingresses, endpoint slices, autoscalers, pod templates and more | 404, unless a definition or [`FakeApiServer::register_kind`] brings them |
 //! | quorum: there is one server | a folder, an fsync before each answer |
 //!
 //! | different on purpose | why |
 //! |---|---|
 //! | with a seed and a clock, the same requests get the same bytes | tests repeat |
 //! | faults on demand, a journal, objects that are stored unchecked | tests ask for them; see [`Faults`], [`Journal`], [`FakeApiServer::apply_as_is`] |
+//! | a definition is served, and ends, with the request that says so | nobody has to wait |
+//! | a dry run shows addresses and ports that could be had | the real server shows some that could not |
+//! | of keys that YAML says twice, the first is named | the parser stops there |
 //! | a watcher that does not read is cut, and never slows a write | a test's watcher may stand still |
 //! | the history is counted in events of each kind, and not in minutes | a test can say when a version expires |
 

@@ -86,3 +86,15 @@ fn a_pod_needs_an_account_and_keeps_within_the_limits() {
     large["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "2"}});
     assert_eq!(post(&server, pods, &large).0, 403);
 }
+
+#[test]
+fn of_two_sources_of_a_volume_the_later_one_is_too_many() {
+    let volume = |volume: Value| {
+        let spec = json!({"containers": [{"name": "c", "image": "i"}], "volumes": [volume]});
+        json!({"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": spec}})
+    };
+    let both = json!({"name": "v", "configMap": {"name": "m"}, "secret": {"secretName": "s"}});
+    check("apps/v1/deployments", volume(both), &["spec.template.spec.volumes[0].configMap"]);
+    let both = json!({"name": "v", "emptyDir": {}, "downwardAPI": {"items": []}});
+    check("apps/v1/deployments", volume(both), &["spec.template.spec.volumes[0].downwarAPI"]);
+}

@@ -174,22 +174,56 @@ fn mode(field: &Field<'_>, causes: &mut Causes) {
     }
 }
 
+/// The kinds of sources in the order in which upstream looks for them.
+const ORDER: &[&str] = &[
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
 fn sources(volume: &Field<'_>, pod: &str, causes: &mut Causes) {
-    let kinds: Vec<&str> = volume
-        .value
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(name, source)| *name != "name" && !source.is_null())
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let kinds: Vec<&str> = ORDER.iter().copied().filter(|kind| volume.at(kind).is_set()).collect();
     let Some((first, more)) = kinds.split_first() else {
         causes.push(volume.required("must specify a volume type"));
         return;
     };
     source(first, &volume.at(first), causes);
     for kind in more {
-        causes.push(volume.at(kind).forbidden("may not specify more than 1 volume type"));
+        // Two of them are named otherwise there.
+        let shown = match *kind {
+            "cephfs" => "cephFS",
+            "downwardAPI" => "downwarAPI",
+            kind => kind,
+        };
+        let field = format!("{}.{shown}", volume.path);
+        causes.push(Cause::forbidden(field, "may not specify more than 1 volume type"));
     }
     if kinds.contains(&"ephemeral") && !pod.is_empty() && !volume.at("name").is_empty() {
         let name = format!("{pod}-{}", volume.at("name").text());
