@@ -75,6 +75,14 @@ async fn applying_makes_merges_and_takes_back() {
 }
 
 #[tokio::test]
+async fn a_null_that_is_applied_is_what_its_type_makes_of_it() {
+    let stage = Stage::new();
+    let made = stage.apply("a", "one", &json!({"x": null, "y": "1"})).await;
+    assert_eq!((made.code, &made.body["data"]), (201, &json!({"x": "", "y": "1"})));
+    assert_eq!(owners(&made.body), [owner("one", "Apply", json!({"f:data": {"f:x": {}, "f:y": {}}}))]);
+}
+
+#[tokio::test]
 async fn fields_of_others_are_a_conflict_unless_forced() {
     let stage = Stage::new();
     stage.apply("a", "one", &json!({"x": "1"})).await;

@@ -16,7 +16,7 @@ use crate::server::Server;
 use crate::status::{Result, Status};
 use crate::verbs::fields::{self, Fields};
 use crate::verbs::options::{FieldValidation, WriteOptions};
-use crate::verbs::{create, settle_namespace, update};
+use crate::verbs::{body, create, settle_namespace, update};
 use crate::warnings;
 
 /// The content type of configurations.
@@ -38,7 +38,7 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
         .map_err(|conflicts| conflict(&conflicts))?;
     let mut warned: Vec<String> = judge_repeated(repeated, options.validation)?.into_iter().collect();
     let mut value = match (applied.object, old) {
-        (Some(object), _) => object,
+        (Some(object), _) => body::applied(server, &target.kind, object),
         (None, Some(old)) => old.clone(),
         (None, None) => empty_object(&target.kind),
     };

@@ -145,6 +145,21 @@ pub(crate) fn patched(
     Ok((stored(kind, value), warnings))
 }
 
+/// What applying made, as its kind has it: Go has no null in a map of texts, for one. What is wrong with it is said elsewhere.
+pub(crate) fn applied(server: &Server, kind: &Kind, value: Value) -> Value {
+    if !reads(server, kind) || kind.is_events_view() {
+        return value;
+    }
+    let schema = schema::of_kind(kind);
+    if decode::is_settled(&schema, &value) {
+        return value;
+    }
+    match decode::value(&schema, &value) {
+        Ok(decoded) if decoded.mistake.is_none() => decoded.value,
+        _ => value,
+    }
+}
+
 /// What a patch says twice, or what no patch says.
 fn repeated(patch: &[u8]) -> Vec<String> {
     let Ok(decoded) = decode::json(&Link::deduced(), patch) else { return Vec::new() };
