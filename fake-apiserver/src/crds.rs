@@ -15,6 +15,7 @@ mod names;
 mod numbers;
 mod objects;
 mod openapi;
+mod parts;
 mod program;
 mod prune;
 mod room;

@@ -4,12 +4,13 @@
 
 use std::cell::Cell;
 
-use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
 use cel::common::types::{CelInt, CelString, DYN_TYPE, INT_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::{Context, DeclarationError, Env, ExecutionError};
 
 use super::libraries::ORDERED;
+use super::parts::parts_mut;
 
 /// What one rule may cost once.
 const CALL: u64 = 1_000_000;
@@ -98,27 +99,15 @@ fn size(value: &dyn Val) -> usize {
 
 /// Makes an expression pay for what it does; returns what it costs in any case.
 pub(super) fn weave(expr: &mut IdedExpr) -> u64 {
-    match &mut expr.expr {
+    let own = match &mut expr.expr {
+        Expr::Call(call) => return weave_call(call),
+        Expr::Comprehension(inner) => return weave_loop(inner),
         Expr::Unspecified | Expr::Literal(_) => 0,
-        Expr::Ident(_) => 1,
-        Expr::Select(select) => weave(&mut select.operand) + 1,
-        Expr::List(list) => NEW_LIST + list.elements.iter_mut().map(weave).sum::<u64>(),
-        Expr::Map(map) => {
-            NEW_MAP + map.entries.iter_mut().map(|entry| weave_entry(&mut entry.expr)).sum::<u64>()
-        }
-        Expr::Struct(new) => {
-            NEW_MAP + new.entries.iter_mut().map(|entry| weave_entry(&mut entry.expr)).sum::<u64>()
-        }
-        Expr::Call(call) => weave_call(call),
-        Expr::Comprehension(inner) => weave_loop(inner),
-    }
-}
-
-fn weave_entry(entry: &mut EntryExpr) -> u64 {
-    match entry {
-        EntryExpr::MapEntry(entry) => weave(&mut entry.key) + weave(&mut entry.value),
-        EntryExpr::StructField(field) => weave(&mut field.value),
-    }
+        Expr::Ident(_) | Expr::Select(_) => 1,
+        Expr::List(_) => NEW_LIST,
+        Expr::Map(_) | Expr::Struct(_) => NEW_MAP,
+    };
+    own + parts_mut(expr).into_iter().map(weave).sum::<u64>()
 }
 
 fn weave_call(call: &mut CallExpr) -> u64 {

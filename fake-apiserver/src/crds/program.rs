@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators};
+use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators};
 use cel::common::types::{
     CelBool, CelBytes, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString,
 };
@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::budget::{self, Stop};
 use super::checker::{self, Comes};
 use super::libraries;
+use super::parts::{parts, parts_mut};
 use super::room;
 use super::schema::Schema;
 
@@ -122,39 +123,19 @@ fn read(rule: &str) -> Result<Option<Arc<Program>>, String> {
 
 /// What is null can be read, but is not there for `has`.
 fn heed_nulls(expr: &mut IdedExpr) {
+    parts_mut(expr).into_iter().for_each(heed_nulls);
     let id = expr.id;
-    match &mut expr.expr {
-        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) | Expr::Struct(_) => {}
-        Expr::Call(call) => call.target.as_deref_mut().into_iter().chain(&mut call.args).for_each(heed_nulls),
-        Expr::List(list) => list.elements.iter_mut().for_each(heed_nulls),
-        Expr::Map(map) => {
-            for entry in &mut map.entries {
-                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    heed_nulls(&mut entry.key);
-                    heed_nulls(&mut entry.value);
-                }
-            }
-        }
-        Expr::Comprehension(inner) => {
-            heed_nulls(&mut inner.iter_range);
-            heed_nulls(&mut inner.loop_cond);
-            heed_nulls(&mut inner.loop_step);
-            heed_nulls(&mut inner.result);
-        }
-        Expr::Select(select) => {
-            heed_nulls(&mut select.operand);
-            if !select.test {
-                return;
-            }
-            let call = |name: &str, args: [Expr; 2]| {
-                let args = args.map(|expr| IdedExpr { id, expr }).into();
-                Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args })
-            };
-            let read = Expr::Select(SelectExpr { test: false, ..select.clone() });
-            let given = call(operators::NOT_EQUALS, [read, Expr::Literal(LiteralValue::Null)]);
-            expr.expr = call(operators::LOGICAL_AND, [std::mem::take(&mut expr.expr), given]);
-        }
+    let Expr::Select(select) = &expr.expr else { return };
+    if !select.test {
+        return;
     }
+    let call = |name: &str, args: [Expr; 2]| {
+        let args = args.map(|expr| IdedExpr { id, expr }).into();
+        Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args })
+    };
+    let read = Expr::Select(SelectExpr { test: false, ..select.clone() });
+    let given = call(operators::NOT_EQUALS, [read, Expr::Literal(LiteralValue::Null)]);
+    expr.expr = call(operators::LOGICAL_AND, [std::mem::take(&mut expr.expr), given]);
 }
 
 /// Whether the types in a rule on values of a schema fit together, and what it comes to; nothing where it can't be read.
@@ -207,22 +188,11 @@ struct Names {
 impl Names {
     fn read(&mut self, expr: &IdedExpr, bound: &mut Vec<String>) {
         match &expr.expr {
-            Expr::Unspecified | Expr::Literal(_) => {}
             Expr::Ident(name) => {
                 self.uses_old |= name == "oldSelf";
                 if !bound.contains(name) && !is_known(name) {
                     self.unknown.push((expr.id, name.clone()));
                 }
-            }
-            Expr::Select(select) => self.read(&select.operand, bound),
-            Expr::List(list) => list.elements.iter().for_each(|one| self.read(one, bound)),
-            Expr::Map(map) => map.entries.iter().for_each(|entry| self.read_entry(&entry.expr, bound)),
-            Expr::Struct(new) => new.entries.iter().for_each(|entry| self.read_entry(&entry.expr, bound)),
-            Expr::Call(call) => {
-                if let Some(target) = call.target.as_deref() {
-                    self.read(target, bound);
-                }
-                call.args.iter().for_each(|one| self.read(one, bound));
             }
             Expr::Comprehension(inner) => {
                 self.read(&inner.iter_range, bound);
@@ -234,16 +204,7 @@ impl Names {
                 }
                 bound.truncate(outer);
             }
-        }
-    }
-
-    fn read_entry(&mut self, entry: &EntryExpr, bound: &mut Vec<String>) {
-        match entry {
-            EntryExpr::MapEntry(entry) => {
-                self.read(&entry.key, bound);
-                self.read(&entry.value, bound);
-            }
-            EntryExpr::StructField(field) => self.read(&field.value, bound),
+            _ => parts(expr).into_iter().for_each(|one| self.read(one, bound)),
         }
     }
 }

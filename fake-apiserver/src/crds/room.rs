@@ -2,7 +2,9 @@
 //! each step. Short rules are evaluated where they are met, others on a thread of their own, and those that go too deep not at all.
 //! Answers to the recursion limit of `cel-go/parser`, whose stack grows by itself.
 
-use cel::common::ast::{EntryExpr, Expr, IdedExpr};
+use cel::common::ast::IdedExpr;
+
+use super::parts::parts;
 
 /// How deep the parts of a rule may stand in each other.
 pub(super) const DEEPEST: usize = 200;
@@ -35,30 +37,7 @@ pub(super) fn depth_of(expr: &IdedExpr) -> usize {
     let (mut deepest, mut open) = (0, vec![(expr, 1)]);
     while let Some((expr, depth)) = open.pop() {
         deepest = deepest.max(depth);
-        let mut add = |inner| open.push((inner, depth + 1));
-        match &expr.expr {
-            Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
-            Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).for_each(add),
-            Expr::Select(select) => add(&select.operand),
-            Expr::List(list) => list.elements.iter().for_each(add),
-            Expr::Map(map) => map.entries.iter().for_each(|entry| add_entry(&entry.expr, &mut add)),
-            Expr::Struct(new) => new.entries.iter().for_each(|entry| add_entry(&entry.expr, &mut add)),
-            Expr::Comprehension(inner) => {
-                let parts =
-                    [&inner.iter_range, &inner.accu_init, &inner.loop_cond, &inner.loop_step, &inner.result];
-                parts.into_iter().for_each(add);
-            }
-        }
+        open.extend(parts(expr).into_iter().map(|inner| (inner, depth + 1)));
     }
     deepest
-}
-
-fn add_entry<'a>(entry: &'a EntryExpr, add: &mut impl FnMut(&'a IdedExpr)) {
-    match entry {
-        EntryExpr::MapEntry(entry) => {
-            add(&entry.key);
-            add(&entry.value);
-        }
-        EntryExpr::StructField(field) => add(&field.value),
-    }
 }

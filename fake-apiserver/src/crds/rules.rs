@@ -35,16 +35,12 @@ pub(crate) struct Rule {
 impl Rule {
     pub(crate) fn read(value: &Value) -> Self {
         let rule = text(value, &["rule"]).to_owned();
-        let (program, malformed) = match compile(&rule) {
-            Ok(program) => (program, None),
-            Err(why) => (None, Some(why)),
-        };
+        let compiled =
+            |text: &str| compile(text).map_or_else(|why| (None, Some(why)), |program| (program, None));
+        let (program, malformed) = compiled(&rule);
         let (message_program, malformed_message) = match text(value, &["messageExpression"]) {
             "" => (None, None),
-            expression => match compile(expression) {
-                Ok(program) => (program, None),
-                Err(why) => (None, Some(why)),
-            },
+            expression => compiled(expression),
         };
         let uses_old = program.as_ref().is_some_and(|program| program.uses_old);
         Self {

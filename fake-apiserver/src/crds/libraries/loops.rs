@@ -3,15 +3,14 @@
 
 use std::collections::HashMap;
 
-use cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators,
-};
+use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators};
 use cel::common::types::{CelInt, CelMap, CelMapKey, DYN_TYPE, LIST_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::parser::{Macro, MacroExprHelper, ParseError};
 use cel::{DeclarationError, Env};
 
 use super::{Result, failed, items, list};
+use crate::crds::parts::parts_mut;
 
 /// A name that no rule can write.
 const RESULT: &str = "@result";
@@ -108,29 +107,16 @@ fn replace(expr: &mut IdedExpr, name: &str, pair: &str, part: i64) {
         });
         return;
     }
-    let each = |inner: &mut IdedExpr| replace(inner, name, pair, part);
-    match &mut expr.expr {
-        Expr::Call(call) => call.target.as_deref_mut().into_iter().chain(&mut call.args).for_each(each),
-        Expr::Select(select) => each(&mut select.operand),
-        Expr::List(list) => list.elements.iter_mut().for_each(each),
-        Expr::Map(map) => {
-            for entry in &mut map.entries {
-                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    each(&mut entry.key);
-                    each(&mut entry.value);
-                }
-            }
-        }
-        Expr::Comprehension(inner) => {
-            each(&mut inner.iter_range);
-            each(&mut inner.accu_init);
-            if inner.iter_var != name {
-                each(&mut inner.loop_cond);
-                each(&mut inner.loop_step);
-                each(&mut inner.result);
-            }
-        }
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) => {}
+    if let Expr::Comprehension(inner) = &mut expr.expr
+        && inner.iter_var == name
+    {
+        // Below its range the name is this loop's own.
+        replace(&mut inner.iter_range, name, pair, part);
+        replace(&mut inner.accu_init, name, pair, part);
+        return;
+    }
+    for inner in parts_mut(expr) {
+        replace(inner, name, pair, part);
     }
 }
 
@@ -173,16 +159,26 @@ fn judged(
             (init, cond, step, call(helper, operators::EQUALS, vec![so_far, one]))
         }
     };
-    Ok(helper.next_expr(Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: range,
-        iter_var: pair,
+    Ok(through(helper, range, pair, [init, cond, step, result]))
+}
+
+/// A loop over pairs that comes to a result.
+fn through(
+    helper: &mut MacroExprHelper<'_>,
+    iter_range: IdedExpr,
+    iter_var: String,
+    [accu_init, loop_cond, loop_step, result]: [IdedExpr; 4],
+) -> IdedExpr {
+    helper.next_expr(Expr::Comprehension(Box::new(ComprehensionExpr {
+        iter_range,
+        iter_var,
         iter_var2: None,
         accu_var: RESULT.to_owned(),
-        accu_init: init,
-        loop_cond: cond,
-        loop_step: step,
+        accu_init,
+        loop_cond,
+        loop_step,
         result,
-    }))))
+    })))
 }
 
 /// What is made of each pair, or of those that keep what is asked first.
@@ -208,16 +204,7 @@ fn transformed(
     }
     let init = helper.next_expr(Expr::List(ListExpr::new(Vec::new())));
     let cond = literal(helper, LiteralValue::Boolean(true.into()));
-    let all = helper.next_expr(Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: range,
-        iter_var: pair,
-        iter_var2: None,
-        accu_var: RESULT.to_owned(),
-        accu_init: init,
-        loop_cond: cond,
-        loop_step: step,
-        result: so_far,
-    })));
+    let all = through(helper, range, pair, [init, cond, step, so_far]);
     Ok(match makes {
         Makes::List => all,
         Makes::Map => call(helper, MAP_OF, vec![all]),
