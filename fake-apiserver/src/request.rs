@@ -70,6 +70,9 @@ impl Request {
 
     /// What a watch asks whose URL says that it is one, as URLs once did.
     pub(crate) fn older_watch(&self) -> Option<Self> {
+        if self.method != "GET" || !self.path.contains("/watch/") {
+            return None;
+        }
         let steps: Vec<&str> = self.path.split('/').filter(|step| !step.is_empty()).collect();
         let (root, rest) = match steps[..] {
             ["api", _, "watch", ref rest @ ..] => (&steps[..2], rest),
@@ -81,9 +84,6 @@ impl Request {
             ["namespaces", _, _, name] | [_, name] => (&rest[..rest.len() - 1], Some(name)),
             _ => return None,
         };
-        if self.method != "GET" {
-            return None;
-        }
         let mut request = self.clone();
         request.path = format!("/{}", [root, collection].concat().join("/"));
         request.query.0.insert(0, ("watch".to_owned(), "true".to_owned()));

@@ -185,6 +185,12 @@ pub(crate) fn qualified_names(text: &str) -> Vec<String> {
     wrong
 }
 
+/// Whether two of these addresses, or ranges of them, are of one IP family.
+pub(crate) fn shares_family<'a>(addresses: impl Iterator<Item = &'a str>) -> bool {
+    let (newer, older): (Vec<&str>, Vec<&str>) = addresses.partition(|address| address.contains(':'));
+    newer.len() > 1 || older.len() > 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

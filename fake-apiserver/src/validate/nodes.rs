@@ -18,9 +18,7 @@ pub(super) fn create(value: &Value) -> Vec<Cause> {
         causes.extend(self::cidr(range).iter().map(|why| Cause::invalid(field.as_str(), range, why)));
     }
     let ranges = Field::root(value).at("spec.podCIDRs");
-    let families: Vec<bool> = ranges.items().iter().map(|range| range.text().contains(':')).collect();
-    let both = families.contains(&true) && families.contains(&false);
-    if families.len() > 2 || families.len() == 2 && !both {
+    if names::shares_family(ranges.items().iter().map(Field::text)) {
         causes.push(ranges.invalid("may specify no more than one CIDR for each IP family"));
     }
     causes.extend(amounts(value));

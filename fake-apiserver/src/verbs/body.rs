@@ -130,10 +130,8 @@ pub(crate) fn patched(
     let refuse =
         |shown: String, why: &str| Status::invalid("", "", "", &[Cause::invalid("patch", shown, why)]);
     let mut value = value;
-    let schema = reads(server, kind).then(|| schema::of_kind(kind));
-    if let Some(schema) = schema.filter(|schema| !decode::is_settled(schema, &value)) {
-        let decoded =
-            decode::value(&schema, &value).map_err(|error| refuse(value.to_string(), &error.to_string()))?;
+    if let Some(decoded) = decoded_again(server, kind, &value) {
+        let decoded = decoded.map_err(|error| refuse(value.to_string(), &error.to_string()))?;
         if let Some(mistake) = decoded.mistake {
             return Err(refuse(value.to_string(), &mistake));
         }
@@ -147,17 +145,23 @@ pub(crate) fn patched(
 
 /// What applying made, as its kind has it: Go has no null in a map of texts, for one. What is wrong with it is said elsewhere.
 pub(crate) fn applied(server: &Server, kind: &Kind, value: Value) -> Value {
-    if !reads(server, kind) || kind.is_events_view() {
+    if kind.is_events_view() {
         return value;
     }
-    let schema = schema::of_kind(kind);
-    if decode::is_settled(&schema, &value) {
-        return value;
-    }
-    match decode::value(&schema, &value) {
-        Ok(decoded) if decoded.mistake.is_none() => decoded.value,
+    match decoded_again(server, kind, &value) {
+        Some(Ok(decoded)) if decoded.mistake.is_none() => decoded.value,
         _ => value,
     }
+}
+
+/// What was made of an object, by the schema of its kind; nothing where that would change nothing, or there is none.
+fn decoded_again(
+    server: &Server,
+    kind: &Kind,
+    value: &Value,
+) -> Option<std::result::Result<Decoded, serde_json::Error>> {
+    let schema = reads(server, kind).then(|| schema::of_kind(kind))?;
+    (!decode::is_settled(&schema, value)).then(|| decode::value(&schema, value))
 }
 
 /// What a patch says twice, or what no patch says.

@@ -195,13 +195,13 @@ fn remove(server: &Server, store: &mut Store, target: &Target, options: &DeleteO
     let grace = grace_period(target, &current.value, options);
     let namespace = target.kind.kind == "Namespace" && !target.kind.custom;
     let held = namespace && !strings(&current.value, &["spec", "finalizers"]).is_empty();
-    if held && at(&current.value, &["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null()) {
+    let was = at(&current.value, &["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
+    if held && was {
         return Ok(Outcome::Terminating(current));
     }
     let finalizers = options.finalizers(strings(&current.value, &["metadata", "finalizers"]), &target.kind);
     let mut value = Value::clone(&current.value);
     set_finalizers(&mut value, &finalizers);
-    let was = at(&current.value, &["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
     let waits = !finalizers.is_empty() || grace > 0 || held;
     if was {
         shorten(server, &mut value, grace);

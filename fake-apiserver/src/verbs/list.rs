@@ -133,17 +133,19 @@ pub(crate) fn list_or_watch(server: &Server, request: &Request, target: &Target)
 
 fn list(server: &Server, target: &Target, filter: &Filter, parameters: &Parameters<'_>) -> Result<Answer> {
     let found = snapshot(&server.lock(), target, filter, parameters)?;
-    Ok(Answer::bytes(page(target, filter, parameters, found).finish()))
+    Ok(Answer::bytes(page(target, filter, parameters, found, |_| {}).finish()))
 }
 
 /// The objects of a list, the revision they are from, and after which key the page starts.
 type Snapshot = (Objects, u64, Option<String>);
 
+/// A page of a list; whoever wants to is shown each object of it.
 fn page<'a>(
     target: &'a Target,
     filter: &Filter,
     parameters: &Parameters<'_>,
     (objects, revision, start): Snapshot,
+    mut show: impl FnMut(&Arc<Object>),
 ) -> Page<'a> {
     // A list "from any version" comes whole from the cache, as upstream; an object that is named is read by itself.
     let single = filter.single().is_some_and(|_| !target.kind.namespaced || !target.namespace.is_empty());
@@ -163,7 +165,7 @@ fn page<'a>(
         }
         // Whether anything of the rest would be picked is not known without reading on, so there is a next
         // page.
-        if limit > 0 && page.objects.len() == limit {
+        if limit > 0 && page.count == limit {
             next.clone_from(&page.last);
             rest = 1;
             if filter.is_selective() {
@@ -175,6 +177,7 @@ fn page<'a>(
             continue;
         }
         page.push(key, object);
+        show(object);
     }
     page.revision = revision;
     page.next = next.map(|last| {
@@ -233,7 +236,7 @@ impl Parameters<'_> {
 struct Page<'a> {
     target: &'a Target,
     items: Vec<u8>,
-    objects: Vec<Arc<Object>>,
+    count: usize,
     last: Option<String>,
     revision: u64,
     /// The token of the next page, and how many objects are left, if that is known.
@@ -243,18 +246,18 @@ struct Page<'a> {
 impl<'a> Page<'a> {
     fn new(target: &'a Target, expected: usize) -> Self {
         let items = Vec::with_capacity(expected.min(10_000) * 256);
-        Self { target, items, objects: Vec::new(), last: None, revision: 0, next: None }
+        Self { target, items, count: 0, last: None, revision: 0, next: None }
     }
 
-    fn push(&mut self, key: &str, object: &Arc<Object>) {
-        if !self.objects.is_empty() {
+    fn push(&mut self, key: &str, object: &Object) {
+        if self.count > 0 {
             self.items.push(b',');
         }
-        self.objects.push(object.clone());
+        self.count += 1;
         self.last = Some(key.into());
         let kind = &self.target.kind;
         let view = kind.view_of(object).map(|view| Object::new(view, object.revision));
-        let object: &Object = view.as_ref().unwrap_or(object);
+        let object = view.as_ref().unwrap_or(object);
         if kind.custom {
             self.items.extend_from_slice(object.bytes());
         } else {
@@ -339,6 +342,8 @@ pub(crate) fn to_delete(
 ) -> Result<(Vec<Arc<Object>>, Vec<u8>)> {
     let parameters = Parameters::parse(request, false)?;
     let filter = filter(request, target)?;
-    let page = page(target, &filter, &parameters, snapshot(store, target, &filter, &parameters)?);
-    Ok((page.objects.clone(), page.finish()))
+    let found = snapshot(store, target, &filter, &parameters)?;
+    let mut objects = Vec::new();
+    let page = page(target, &filter, &parameters, found, |object| objects.push(object.clone()));
+    Ok((objects, page.finish()))
 }

@@ -31,7 +31,7 @@ enum Wish {
 pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let kind = &target.kind;
     let missing = || Status::not_found(&kind.group, &kind.plural, &target.name);
-    if matches!(request.method.as_str(), "GET" | "HEAD") {
+    if request.method == "GET" {
         let current =
             server.lock().get(target.index, &target.key()).map(Object::apart).ok_or_else(missing)?;
         let (shown, set) = shown(kind, &seen(kind, &current.value))?;
@@ -81,8 +81,7 @@ fn read(
             let nameless = refusal.code == 400 && target.kind.definition.is_some();
             if nameless { Status::bad_request(why) } else { refusal }
         })?;
-        update::check_name(scaled, &scale)?;
-        settle_namespace(scaled, &mut scale)?;
+        fits(scaled, &mut scale)?;
         return Ok((options, Wish::Replaced { scale, warnings }));
     }
     if request.content_type == APPLY {
@@ -92,6 +91,12 @@ fn read(
     }
     let patch = Patch::parse(&request.content_type, &request.body)?;
     Ok((WriteOptions::read(request, "PatchOptions")?, Wish::Patched(patch)))
+}
+
+/// Whether a scale is that of the object which the URL names.
+fn fits(scaled: &Target, scale: &mut Value) -> Result<()> {
+    update::check_name(scaled, scale)?;
+    settle_namespace(scaled, scale)
 }
 
 impl Wish {
@@ -110,7 +115,9 @@ impl Wish {
             Self::Patched(patch) => {
                 let value = patch.apply(&scaled.kind, before)?;
                 update::check_type(scaled, &value)?;
-                body::patched(server, request, &scaled.kind, value, options)?
+                let (mut scale, warnings) = body::patched(server, request, &scaled.kind, value, options)?;
+                fits(scaled, &mut scale)?;
+                (scale, warnings)
             }
             Self::Applied { configuration, repeated } => {
                 apply::check(&scaled.kind, &configuration)?;
@@ -118,13 +125,10 @@ impl Wish {
                 let mut scale = scale.unwrap_or_else(|| before.clone());
                 fields::store(&mut scale, managers);
                 let warned = apply::judge_repeated(repeated, options.validation)?;
-                update::check_name(scaled, &scale)?;
-                settle_namespace(scaled, &mut scale)?;
+                fits(scaled, &mut scale)?;
                 return Ok((scale, warned.into_iter().collect()));
             }
         };
-        update::check_name(scaled, &scale)?;
-        settle_namespace(scaled, &mut scale)?;
         let managers = fields::after_update(server, scaled, Some(before), &scale, &options.manager, "scale");
         fields::store(&mut scale, managers);
         Ok((scale, warnings))

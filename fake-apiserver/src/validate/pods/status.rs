@@ -49,9 +49,7 @@ fn addresses(status: &Field<'_>, list: &str, causes: &mut Causes) {
     for item in &items {
         Field::new(item.at("ip").value, item.path.as_str()).follow(names::address, causes);
     }
-    let families: Vec<bool> = items.iter().map(|item| item.at("ip").text().contains(':')).collect();
-    let both = families.contains(&true) && families.contains(&false);
-    if items.len() > 2 || items.len() == 2 && !both {
+    if names::shares_family(items.iter().map(|item| item.at("ip").text())) {
         causes.push(all.invalid("may specify no more than one IP for each IP family"));
     }
 }
