@@ -40,6 +40,12 @@ pub(crate) fn apply(kind: &Kind, value: &mut Value) {
                 }
             }
         }
+        ("discovery.k8s.io", "EndpointSlice") => {
+            for port in items(value, "ports") {
+                default_in(port, "name", "".into());
+                default_in(port, "protocol", "TCP".into());
+            }
+        }
         ("coordination.k8s.io", "Lease") | ("policy", "PodDisruptionBudget") => {
             default_in(value, "spec", json!({}));
         }

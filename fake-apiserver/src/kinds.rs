@@ -155,6 +155,7 @@ const ROWS: &[Row] = &[
     (STORAGE, "CSIDriver", "csidrivers", CLUSTER, &[], &[], &[], &[ReturnsDeleted]),
     (STORAGE, "CSIStorageCapacity", "csistoragecapacities", NAMESPACED, &[], &[], &[], &[]),
     (STORAGE, "VolumeAttributesClass", "volumeattributesclasses", CLUSTER, &["vac"], &[], &[], &[ReturnsDeleted]),
+    ("discovery.k8s.io", "EndpointSlice", "endpointslices", NAMESPACED, &[], &[], &[], &[Generation]),
     ("coordination.k8s.io", "Lease", "leases", NAMESPACED, &[], &[], &[], &[Upserts]),
     ("events.k8s.io", "Event", "events", NAMESPACED, &["ev"], &[], REGARDING_FIELDS, &[Upserts]),
     ("policy", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, &["pdb"], STATUS, &[], &[Generation]),

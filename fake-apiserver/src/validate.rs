@@ -2,6 +2,7 @@
 //! what is wrong in the real server's words and order. Never changes an object. Answers to
 //! `kubernetes/pkg/apis/*/validation`.
 
+pub(crate) mod addresses;
 mod base64;
 mod claims;
 mod classes;
@@ -20,6 +21,7 @@ mod quotas;
 mod schedules;
 pub(crate) mod selectors;
 pub(crate) mod services;
+mod slices;
 mod volumes;
 mod workloads;
 
@@ -98,6 +100,7 @@ fn changes(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
         ("storage.k8s.io", "CSIStorageCapacity", "") => drivers::update_capacity(old, new),
         ("storage.k8s.io", "VolumeAttachment", "") => drivers::update_attachment(old, new),
         ("storage.k8s.io", "VolumeAttributesClass", "") => drivers::update_attributes(old, new),
+        ("discovery.k8s.io", "EndpointSlice", "") => slices::update(old, new),
         ("scheduling.k8s.io", "PriorityClass", "") => policies::update_priority(old, new),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding", "") => {
             policies::update_binding(&kind.kind, old, new)
@@ -128,6 +131,7 @@ fn fields(kind: &Kind, value: &Value) -> Vec<Cause> {
         ("batch", "Job") => jobs::create(value),
         ("batch", "CronJob") => jobs::cron(value, None),
         ("coordination.k8s.io", "Lease") => leases::spec(value),
+        ("discovery.k8s.io", "EndpointSlice") => slices::create(value),
         ("storage.k8s.io", "StorageClass") => classes::create(value),
         ("storage.k8s.io", "CSIDriver") => drivers::create_driver(value),
         ("storage.k8s.io", "CSINode") => drivers::csi_node(value),

@@ -1,6 +1,7 @@
 //! Decides what the server warns of while it does what it is told. Never refuses. Answers to the
 //! `WarningsOnCreate` and `WarningsOnUpdate` of each kind.
 
+mod addresses;
 mod paths;
 mod pods;
 mod ports;
@@ -50,7 +51,7 @@ pub(crate) fn of(kind: &Kind, old: Option<&Value>, value: &Value) -> Vec<String>
                 warnings.push(format!("spec.externalID: {why}"));
             }
             for range in object.at("spec.podCIDRs").items() {
-                services::network(&range, &mut warnings);
+                addresses::range(&range, &mut warnings);
             }
         }
         ("", "ReplicationController") | ("apps" | "batch", _) => workload(kind, old, &object, &mut warnings),
@@ -58,10 +59,27 @@ pub(crate) fn of(kind: &Kind, old: Option<&Value>, value: &Value) -> Vec<String>
         ("storage.k8s.io", "CSIStorageCapacity") => {
             pods::term(&object.at("nodeTopology"), false, &mut warnings);
         }
+        ("discovery.k8s.io", "EndpointSlice") => slice(old, &object, &mut warnings),
         ("storage.k8s.io", "CSIDriver") => tokens(old, value, &mut warnings),
         _ => {}
     }
     warnings
+}
+
+/// Addresses that are no names, and are written in one way. The controllers that make slices know that.
+fn slice(old: Option<&Value>, object: &Field<'_>, warnings: &mut Vec<String>) {
+    if old.is_none() && object.at("addressType").text() == "FQDN" {
+        warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+    }
+    let by = text(object.value, &["metadata", "labels", "endpointslice.kubernetes.io/managed-by"]);
+    if matches!(by, "endpointslice-controller.k8s.io" | "endpointslicemirroring-controller.k8s.io") {
+        return;
+    }
+    for endpoint in object.at("endpoints").items() {
+        for address in endpoint.at("addresses").items() {
+            addresses::address(&address, warnings);
+        }
+    }
 }
 
 fn tokens(old: Option<&Value>, value: &Value, warnings: &mut Vec<String>) {
