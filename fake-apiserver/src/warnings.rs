@@ -2,6 +2,7 @@
 //! `WarningsOnCreate` and `WarningsOnUpdate` of each kind.
 
 mod addresses;
+mod networks;
 mod paths;
 mod pods;
 mod ports;
@@ -59,27 +60,22 @@ pub(crate) fn of(kind: &Kind, old: Option<&Value>, value: &Value) -> Vec<String>
         ("storage.k8s.io", "CSIStorageCapacity") => {
             pods::term(&object.at("nodeTopology"), false, &mut warnings);
         }
-        ("discovery.k8s.io", "EndpointSlice") => slice(old, &object, &mut warnings),
+        ("networking.k8s.io", "Ingress") if old.is_none() => warnings.extend(networks::of_class(&object)),
+        ("networking.k8s.io", "NetworkPolicy") => networks::of_policy(&object, &mut warnings),
+        ("discovery.k8s.io", "EndpointSlice") => networks::of_slice(old.is_none(), &object, &mut warnings),
         ("storage.k8s.io", "CSIDriver") => tokens(old, value, &mut warnings),
         _ => {}
     }
     warnings
 }
 
-/// Addresses that are no names, and are written in one way. The controllers that make slices know that.
-fn slice(old: Option<&Value>, object: &Field<'_>, warnings: &mut Vec<String>) {
-    if old.is_none() && object.at("addressType").text() == "FQDN" {
-        warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+/// What there is to say of a status that was written alone.
+pub(crate) fn of_status(kind: &Kind, value: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if (&*kind.group, &*kind.kind) == ("networking.k8s.io", "Ingress") {
+        networks::of_status(&Field::root(value), &mut warnings);
     }
-    let by = text(object.value, &["metadata", "labels", "endpointslice.kubernetes.io/managed-by"]);
-    if matches!(by, "endpointslice-controller.k8s.io" | "endpointslicemirroring-controller.k8s.io") {
-        return;
-    }
-    for endpoint in object.at("endpoints").items() {
-        for address in endpoint.at("addresses").items() {
-            addresses::address(&address, warnings);
-        }
-    }
+    warnings
 }
 
 fn tokens(old: Option<&Value>, value: &Value, warnings: &mut Vec<String>) {

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::field::{Causes, Field};
 
 const ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
 /// An address however it is written; nothing when it is none.
 pub(crate) fn sloppy(text: &str) -> Option<IpAddr> {
@@ -119,12 +120,40 @@ impl Range {
         };
         Self { address, bits: self.bits }
     }
+
+    /// Whether another range lies in this one and is smaller.
+    pub(crate) fn holds(self, other: Self) -> bool {
+        let start = Self { address: other.masked().address, bits: self.bits };
+        self.address.is_ipv4() == other.address.is_ipv4()
+            && self.bits < other.bits
+            && start.masked() == self.masked()
+    }
 }
 
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.address, self.bits)
     }
+}
+
+/// A range in a field that is older than the rules on how ranges are written. What is wrong but can be read is read.
+pub(super) fn range(field: &Field<'_>, causes: &mut Causes) -> Option<Range> {
+    let text = field.text();
+    let Some(range) = Range::sloppy(text) else {
+        causes.push(field.invalid(RANGE));
+        return None;
+    };
+    let spelt = text
+        .split_once('/')
+        .is_some_and(|(address, bits)| address.parse::<IpAddr>().is_ok() && without_zeros(bits) == bits);
+    if !spelt {
+        causes.push(field.invalid("must not have leading 0s in IP or prefix length"));
+    } else if is_mapped(range.address) {
+        causes.push(field.invalid("must not have an IPv4-mapped IPv6 address"));
+    } else if range != range.masked() {
+        causes.push(field.invalid("must not have bits set beyond the prefix length"));
+    }
+    Some(range)
 }
 
 #[cfg(test)]
@@ -160,13 +189,28 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_read_however_they_are_written() {
-        let masked = |text: &str| Range::sloppy(text).map(|range| range.masked().to_string());
-        assert_eq!(masked("010.1.2.3/08").as_deref(), Some("10.0.0.0/8"));
-        assert_eq!(masked("2001:DB8::1/32").as_deref(), Some("2001:db8::/32"));
-        assert_eq!(masked("1.2.3.4/0").as_deref(), Some("0.0.0.0/0"));
-        for text in ["10.0.0.0", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/+8", "::/129"] {
-            assert_eq!(masked(text), None, "{text}");
+    fn ranges_begin_with_their_first_address() {
+        for (text, good) in [
+            ("10.0.0.0/8", true),
+            ("0.0.0.0/0", true),
+            ("::/0", true),
+            ("10.0.0.1/8", false),
+            ("10.0.0.0/08", false),
+            ("10.0.0.0/33", false),
+            ("10.0.0.0", false),
+            ("10.0.0.0/", false),
+            ("2001:db8::/32", true),
+            ("2001:db8::1/32", false),
+        ] {
+            check(|field, causes| range(field, causes).is_some(), text, good);
         }
+    }
+
+    #[test]
+    fn a_range_holds_what_is_smaller_and_in_it() {
+        let holds = |a: &str, b: &str| Range::sloppy(a).unwrap().holds(Range::sloppy(b).unwrap());
+        assert!(holds("10.0.0.0/8", "10.1.0.0/16") && holds("::/0", "2001:db8::/32"));
+        assert!(!holds("10.0.0.0/8", "10.0.0.0/8") && !holds("10.0.0.0/8", "11.0.0.0/16"));
+        assert!(!holds("0.0.0.0/0", "::/1"));
     }
 }
