@@ -2,6 +2,7 @@
 //! starts with. Never refuses but what can't be read, and applying it twice changes nothing. Answers to
 //! `kubernetes/pkg/apis/*/v1/defaults.go` and to the strategies' `PrepareForCreate`.
 
+mod networks;
 mod pods;
 mod quantities;
 mod volumes;
@@ -38,6 +39,13 @@ pub(crate) fn apply(kind: &Kind, value: &mut Value) {
                 for port in items(subset, "ports") {
                     default_in(port, "protocol", "TCP".into());
                 }
+            }
+        }
+        ("networking.k8s.io", _) => networks::apply(&kind.kind, value),
+        ("discovery.k8s.io", "EndpointSlice") => {
+            for port in items(value, "ports") {
+                default_in(port, "name", "".into());
+                default_in(port, "protocol", "TCP".into());
             }
         }
         ("coordination.k8s.io", "Lease") | ("policy", "PodDisruptionBudget") => {
@@ -158,7 +166,7 @@ pub(crate) fn reset_status(kind: &Kind, value: &mut Value, now: &str) {
             node_status(value);
             return;
         }
-        ("", "Service") => json!({"loadBalancer": {}}),
+        ("", "Service") | ("networking.k8s.io", "Ingress") => json!({"loadBalancer": {}}),
         ("", "ResourceQuota") | ("apps", "Deployment") | ("batch", "Job" | "CronJob") => json!({}),
         ("", "ReplicationController") | ("apps", "ReplicaSet") => json!({"replicas": 0}),
         ("apps", "StatefulSet") => json!({"replicas": 0, "availableReplicas": 0}),

@@ -4,6 +4,7 @@
 
 mod core;
 pub(crate) mod custom;
+mod networks;
 mod path;
 mod pods;
 mod storage;
@@ -67,7 +68,8 @@ const DEFAULT: &[Column] = &[NAME, Column { name: "Created At", kind: "date", fo
 
 /// The kinds that have a printer.
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    core::ENTRIES.iter().chain(storage::ENTRIES).chain(workloads::ENTRIES)
+    let first = core::ENTRIES.iter().chain(storage::ENTRIES);
+    first.chain(workloads::ENTRIES).chain(networks::ENTRIES)
 }
 
 /// How the objects of an answer are printed.
