@@ -126,7 +126,7 @@ type Row = (
     &'static [Trait],
 );
 
-/// Group (always version v1), kind, plural, scope, short names, subresources, selectable fields, traits.
+/// Group (with its version where that is not v1), kind, plural, scope, short names, subresources, selectable fields, traits.
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     (CORE, "Namespace", "namespaces", CLUSTER, &["ns"], &["finalize", "status"], &["status.phase"], &[NoDeleteCollection]),
@@ -156,6 +156,7 @@ const ROWS: &[Row] = &[
     (STORAGE, "CSIDriver", "csidrivers", CLUSTER, &[], &[], &[], &[ReturnsDeleted]),
     (STORAGE, "CSIStorageCapacity", "csistoragecapacities", NAMESPACED, &[], &[], &[], &[]),
     (STORAGE, "VolumeAttributesClass", "volumeattributesclasses", CLUSTER, &["vac"], &[], &[], &[ReturnsDeleted]),
+    ("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", NAMESPACED, &["hpa"], STATUS, &[], &[All]),
     (NETWORKING, "Ingress", "ingresses", NAMESPACED, &["ing"], STATUS, &[], &[Generation]),
     (NETWORKING, "IngressClass", "ingressclasses", CLUSTER, &[], &[], &[], &[Generation]),
     (NETWORKING, "NetworkPolicy", "networkpolicies", NAMESPACED, &["netpol"], &[], &[], &[Generation]),

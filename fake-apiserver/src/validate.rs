@@ -3,6 +3,7 @@
 //! `kubernetes/pkg/apis/*/validation`.
 
 pub(crate) mod addresses;
+mod autoscalers;
 mod base64;
 mod claims;
 mod classes;
@@ -75,6 +76,7 @@ fn status(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
         ("", "ResourceQuota") => quotas::quota_status(new),
         ("policy", "PodDisruptionBudget") => policies::budget_status(new),
         ("networking.k8s.io", "Ingress") => ingresses::status(new),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscalers::status(new),
         ("", "Node") => nodes::update(old, new),
         ("", "Service") => services::status(new),
         ("", "Pod") => pods::status::update(old, new),
@@ -107,6 +109,7 @@ fn changes(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
         ("storage.k8s.io", "CSIStorageCapacity", "") => drivers::update_capacity(old, new),
         ("storage.k8s.io", "VolumeAttachment", "") => drivers::update_attachment(old, new),
         ("storage.k8s.io", "VolumeAttributesClass", "") => drivers::update_attributes(old, new),
+        ("autoscaling", "HorizontalPodAutoscaler", "") => autoscalers::update(old, new),
         ("networking.k8s.io", "Ingress", "") => ingresses::update(new),
         ("networking.k8s.io", "IngressClass", "") => ingresses::update_class(old, new),
         ("discovery.k8s.io", "EndpointSlice", "") => slices::update(old, new),
@@ -140,6 +143,7 @@ fn fields(kind: &Kind, value: &Value) -> Vec<Cause> {
         ("batch", "Job") => jobs::create(value),
         ("batch", "CronJob") => jobs::cron(value, None),
         ("coordination.k8s.io", "Lease") => leases::spec(value),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscalers::create(value),
         ("networking.k8s.io", "Ingress") => ingresses::create(value),
         ("networking.k8s.io", "IngressClass") => ingresses::class(value),
         ("networking.k8s.io", "NetworkPolicy") => networks::policy(value),

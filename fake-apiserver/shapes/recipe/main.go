@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -126,7 +127,7 @@ func main() {
 		storagev1.VolumeAttachment{}, storagev1.CSINode{}, storagev1.CSIDriver{}, storagev1.CSIStorageCapacity{},
 		storagev1.VolumeAttributesClass{}, coordinationv1.Lease{}, eventsv1.Event{}, policyv1.PodDisruptionBudget{},
 		schedulingv1.PriorityClass{}, rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{}, rbacv1.Role{}, rbacv1.RoleBinding{},
-		discoveryv1.EndpointSlice{}, networkingv1.Ingress{}, networkingv1.IngressClass{}, networkingv1.NetworkPolicy{},
+		autoscalingv2.HorizontalPodAutoscaler{}, discoveryv1.EndpointSlice{}, networkingv1.Ingress{}, networkingv1.IngressClass{}, networkingv1.NetworkPolicy{},
 	} {
 		visit(reflect.TypeOf(o))
 	}

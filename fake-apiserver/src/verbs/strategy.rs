@@ -30,6 +30,7 @@ pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> Result<()> {
     defaults::canonicalise(kind, value).map_err(|why| unreadable(kind, why))?;
     prune(value, kind);
     prune_metadata(value);
+    defaults::apply_first(kind, value);
     shapes::reduce(kind, value);
     defaults::apply(kind, value);
     shapes::complete(kind, value);
