@@ -10,7 +10,7 @@ mod volumes;
 mod workloads;
 
 pub(crate) use self::pods::quality;
-pub(crate) use self::quantities::canonicalise;
+pub(crate) use self::quantities::{as_written, canonicalise};
 
 use serde_json::{Map, Value, json};
 

@@ -38,7 +38,8 @@ use crate::status::Cause;
 /// What is wrong with a new object.
 pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
     let mut causes = metadata::create(kind, value);
-    causes.extend(crate::crds::check_create(kind, value));
+    let checked = crate::crds::check_create(kind, value, causes.iter().any(Cause::blocks_rules));
+    causes.extend(checked);
     if !kind.custom {
         causes.extend(fields(kind, value));
     }
@@ -49,10 +50,13 @@ pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
 pub(crate) fn update(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
     let kind = &target.kind;
     let mut causes = metadata::update(kind, old, new);
-    causes.extend(crate::crds::check_update(target, old, new));
+    let checked = crate::crds::check_update(target, old, new, causes.iter().any(Cause::blocks_rules));
+    causes.extend(checked);
     if kind.custom {
         return causes;
     }
+    let restated = crate::defaults::as_written(old, new);
+    let old = restated.as_ref().unwrap_or(old);
     causes.extend(if target.subresource == "status" {
         status(kind, old, new)
     } else {

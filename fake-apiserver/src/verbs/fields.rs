@@ -42,7 +42,7 @@ fn reset(kind: &Kind, subresource: &str) -> Reset {
             let more: &[&[&str]] = match name {
                 "Deployment" => &[&["metadata", "labels"]],
                 "Pod" => &[&["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]],
-                "VolumeAttachment" => &[&["metadata"]],
+                "VolumeAttachment" | "ResourceClaim" => &[&["metadata"]],
                 _ if kind.custom => &[&["metadata"]],
                 _ => &[],
             };
