@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
+use crate::autoscalers;
 use crate::crds::Custom;
 use crate::events;
 use crate::object::Object;
@@ -158,6 +159,7 @@ const ROWS: &[Row] = &[
     (STORAGE, "CSIStorageCapacity", "csistoragecapacities", NAMESPACED, &[], &[], &[], &[]),
     (STORAGE, "VolumeAttributesClass", "volumeattributesclasses", CLUSTER, &["vac"], &[], &[], &[ReturnsDeleted]),
     ("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", NAMESPACED, &["hpa"], STATUS, &[], &[All]),
+    ("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", NAMESPACED, &["hpa"], STATUS, &[], &[All]),
     (NETWORKING, "Ingress", "ingresses", NAMESPACED, &["ing"], STATUS, &[], &[Generation]),
     (NETWORKING, "IngressClass", "ingressclasses", CLUSTER, &[], &[], &[], &[Generation]),
     (NETWORKING, "NetworkPolicy", "networkpolicies", NAMESPACED, &["netpol"], &[], &[], &[Generation]),
@@ -284,12 +286,24 @@ impl Kind {
         if self.is_events_view() {
             return Some(events::to_view(stored));
         }
+        if self.is_view() {
+            return Some(autoscalers::to_older(stored));
+        }
         self.definition.as_ref()?.shown(stored)
+    }
+
+    /// An object of this kind in the form in which it is stored.
+    pub(crate) fn kept(&self, value: Value) -> Value {
+        match self.kept_as() {
+            Some((_, _, "Event")) => events::to_core(&value),
+            Some(_) => autoscalers::to_newer(&value),
+            None => value,
+        }
     }
 
     /// The same of an object of the store, which is not parsed for nothing.
     pub(crate) fn view_of(&self, stored: &Object) -> Option<Value> {
-        let differs = self.is_events_view() || self.definition.is_some();
+        let differs = self.is_view() || self.definition.is_some();
         if differs { self.view(&stored.value) } else { None }
     }
 
@@ -304,6 +318,22 @@ impl Kind {
             verbs.retain(|verb| *verb != "deletecollection");
         }
         verbs
+    }
+
+    /// The kind with which this one shares its objects, and in whose form they are stored, where that is another one.
+    pub(crate) fn kept_as(&self) -> Option<(&'static str, &'static str, &'static str)> {
+        match (&*self.group, &*self.version, &*self.kind) {
+            ("events.k8s.io", ..) => Some((CORE, "v1", "Event")),
+            ("autoscaling", "v1", "HorizontalPodAutoscaler") => {
+                Some(("autoscaling", "v2", "HorizontalPodAutoscaler"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether its objects are stored as another kind's.
+    pub(crate) fn is_view(&self) -> bool {
+        self.kept_as().is_some()
     }
 
     /// The two event APIs are two views of one store.

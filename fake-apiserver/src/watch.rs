@@ -210,7 +210,7 @@ impl WatchBody {
 
     fn line(&self, shown: Shown, event: &Event) -> Bytes {
         let line = event.line(shown);
-        if !self.kind.is_events_view() && self.kind.definition.is_none() {
+        if !self.kind.is_view() && self.kind.definition.is_none() {
             return line;
         }
         let parsed: Value = serde_json::from_slice(&line).unwrap_or_default();

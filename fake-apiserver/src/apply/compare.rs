@@ -17,6 +17,11 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
+    /// Whether the two are the same.
+    pub(crate) fn is_empty(&self) -> bool {
+        [&self.removed, &self.modified, &self.added].iter().all(|set| set.is_empty())
+    }
+
     /// Leaves out what a filter takes away.
     pub(crate) fn filtered(self, filter: impl Fn(&Set) -> Set) -> Self {
         Self { removed: filter(&self.removed), modified: filter(&self.modified), added: filter(&self.added) }

@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::apply::{self, Applied, Conflict, Reset, Set, Subject, Writer};
-use crate::events;
+use crate::apply::{self, Applied, Conflict, Other, Reset, Set, Subject, Writer};
+use crate::autoscalers;
 use crate::kinds::{Kind, split_api_version};
 use crate::object::metadata_mut;
 use crate::routes::Target;
@@ -60,7 +60,7 @@ fn reset(kind: &Kind, subresource: &str) -> Reset {
 fn knows(kind: &Kind, api_version: &str) -> bool {
     let (group, version) = split_api_version(api_version);
     let event = |group: &str| matches!(group, "" | "events.k8s.io") && kind.kind == "Event";
-    let same_version = version == kind.version || kind.custom;
+    let same_version = version == kind.version || kind.custom || kind.group == "autoscaling";
     same_version && (group == kind.group || event(group) && event(&kind.group))
 }
 
@@ -74,6 +74,7 @@ fn nothing(kind: &Kind, schema: &Link) -> Value {
     let mut nothing = Value::Object(Map::new());
     if !kind.is_events_view() {
         shapes::complete(kind, &mut nothing);
+        nothing = seen(kind, &nothing);
     }
     if nothing == Value::Object(Map::new()) { apply::empty(schema) } else { nothing }
 }
@@ -133,7 +134,7 @@ pub(crate) fn after_update(
         let kind = &target.kind;
         let made = if old.is_none() { (subject.nothing)() } else { Value::Null };
         let old = old.unwrap_or(&made);
-        if kind.is_events_view() {
+        if kind.is_view() {
             return apply::update(subject, writer, &seen(kind, old), &seen(kind, new));
         }
         apply::update(subject, writer, old, new)
@@ -151,12 +152,15 @@ fn on_behalf<T>(
     let kind = &target.kind;
     let schema = schema::of_kind(kind);
     let (api_version, now) = (kind.api_version(), server.timestamp());
+    let other = autoscalers::other(kind);
+    let other = other.as_ref().map(|(api_version, schema, to, from)| Other { api_version, schema, to, from });
     let subject = Subject {
         schema: &schema,
         api_version: &api_version,
         reset: &reset(kind, subresource),
         nothing: &|| nothing(kind, &schema),
         knows: &|version| knows(kind, version),
+        other,
     };
     let writer = Writer { manager, subresource, now: &now };
     step(&subject, &writer)
@@ -176,9 +180,7 @@ pub(crate) fn apply(
     let mut applied = on_behalf(server, target, manager, &target.subresource, |subject, writer| {
         apply::apply(subject, writer, &old, configuration, force)
     })?;
-    if kind.is_events_view() {
-        applied.object = applied.object.map(|object| events::to_core(&object));
-    }
+    applied.object = applied.object.map(|object| kind.kept(object));
     Ok(applied)
 }
 

@@ -60,9 +60,7 @@ fn place(store: &mut Store, value: &mut Value) -> Result<Target> {
     let fields = as_map_mut(value);
     fields.insert("kind".into(), row.kind.as_ref().into());
     fields.insert("apiVersion".into(), row.api_version().into());
-    if row.is_events_view() {
-        *value = crate::events::to_core(value);
-    }
+    *value = row.kept(value.take());
     let metadata = metadata_mut(value);
     if !row.namespaced {
         metadata.remove("namespace");
