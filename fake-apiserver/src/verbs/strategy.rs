@@ -263,6 +263,15 @@ pub(crate) fn forget_carried(kind: &Kind, metadata: &mut Value) {
     }
 }
 
+/// An object that only says up to where a watch has come has counted nothing yet.
+pub(crate) fn count_nothing(kind: &Kind, value: &mut Value) {
+    if kind.kind == "DaemonSet" && kind.group == "apps" {
+        let annotations =
+            metadata_mut(value).entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+        as_map_mut(annotations).insert(COUNT.into(), "0".into());
+    }
+}
+
 /// A daemon set counts the changes of its template in an annotation that nobody else writes.
 pub(crate) fn count_templates(kind: &Kind, old: Option<&Value>, value: &mut Value) {
     if kind.kind != "DaemonSet" || kind.group != "apps" {
