@@ -155,6 +155,11 @@ impl FakeApiServer {
         http::router(self.server.clone())
     }
 
+    /// The same for a client that may do everything without saying who it is, whatever credentials others need.
+    pub fn trusted_router(&self) -> axum::Router {
+        self.router().layer(axum::Extension(auth::User::trusted()))
+    }
+
     /// Serves plain HTTP until `shutdown` is ready. Watches that are still open end with it.
     ///
     /// # Errors
