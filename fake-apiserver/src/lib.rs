@@ -29,7 +29,7 @@
 //! | authorization: nothing is forbidden to somebody who is let in | access reviews say so |
 //! | webhooks that admit or convert | none is called; custom resources that one is to convert are served in the version in which they are stored, and in others it is said to have failed |
 //! | aggregation of other API servers, exec, logs, proxies | 404 or 405 |
-//! | kinds of other groups: network policies, ingresses, endpoint slices, autoscalers, pod templates and more | 404, unless a definition or [`FakeApiServer::register_kind`] brings them |
+//! | kinds of other groups: pod templates, classes of runtimes and more | 404, unless a definition or [`FakeApiServer::register_kind`] brings them |
 //! | quorum: there is one server | a folder, an fsync before each answer |
 //!
 //! | different on purpose | why |

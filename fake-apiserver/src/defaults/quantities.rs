@@ -59,9 +59,26 @@ pub(crate) fn canonicalise(kind: &Kind, value: &mut Value) -> Result<(), &'stati
         "Deployment" | "ReplicaSet" | "DaemonSet" | "Job" | "ReplicationController" => {
             in_spec(value, "spec/template/spec")
         }
+        "HorizontalPodAutoscaler" => of_metrics(value),
         "CronJob" => in_spec(value, "spec/jobTemplate/spec/template/spec"),
         _ => Ok(()),
     }
+}
+
+/// What an autoscaler measures, and how much of a difference makes no difference to it.
+fn of_metrics(value: &mut Value) -> Result<(), &'static str> {
+    const SOURCES: &[&str] = &["object", "pods", "external", "resource", "containerResource"];
+    let mut one = |path: &str| {
+        each(value, path, &mut |found| if found.is_null() { Ok(()) } else { quantity::canonicalise(found) })
+    };
+    for source in SOURCES {
+        for field in ["value", "averageValue"] {
+            one(&format!("spec/metrics/*/{source}/target/{field}"))?;
+            one(&format!("status/currentMetrics/*/{source}/current/{field}"))?;
+        }
+    }
+    one("spec/behavior/scaleUp/tolerance")?;
+    one("spec/behavior/scaleDown/tolerance")
 }
 
 /// Every amount of the maps at a path.

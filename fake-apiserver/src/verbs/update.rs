@@ -59,6 +59,8 @@ fn said_of(target: &Target, old: &Value, value: &Value) -> Vec<String> {
     let mut warnings = crds::warnings(&target.kind, Some(old), value);
     if target.subresource.is_empty() {
         warnings.extend(warnings::of(&target.kind, Some(old), value));
+    } else if target.subresource == "status" {
+        warnings.extend(warnings::of_status(&target.kind, value));
     }
     warnings
 }
