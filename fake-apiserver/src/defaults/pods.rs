@@ -8,15 +8,15 @@ use crate::object::{as_map_mut, at};
 use crate::quantity::Quantity;
 
 pub(super) fn pod(value: &mut Value) {
-    default_in(map(value, "status"), "phase", "Pending".into());
     super::condition_times(value);
     let spec = map(value, "spec");
     pod_spec(spec);
     default_in(spec, "enableServiceLinks", true.into());
-    let account = spec.get("serviceAccountName").or_else(|| spec.get("serviceAccount")).cloned();
-    let account = account.unwrap_or_else(|| "default".into());
-    default_in(spec, "serviceAccountName", account.clone());
-    default_in(spec, "serviceAccount", account);
+    // One name in two fields; the plugin for accounts gives a new pod one where there is none.
+    if let Some(account) = spec.get("serviceAccountName").or_else(|| spec.get("serviceAccount")).cloned() {
+        default_in(spec, "serviceAccountName", account.clone());
+        default_in(spec, "serviceAccount", account);
+    }
     tolerate_lost_nodes(spec);
     for field in ["containers", "initContainers"] {
         for container in items(spec, field) {
@@ -54,6 +54,9 @@ fn fields_of_pod(shown: &mut Value) {
 
 /// Whether an image names no version, or the newest.
 fn is_latest(image: &str) -> bool {
+    if image.is_empty() {
+        return false;
+    }
     let (repository, name) = image.rsplit_once('/').unwrap_or(("", image));
     let fits = |text: &str| {
         text.bytes().all(|byte| {
