@@ -2,6 +2,7 @@
 //! it are different members. Never looks at an object. Answers to
 //! `sigs.k8s.io/structured-merge-diff/fieldpath/set.go` and `serialize.go`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
@@ -37,6 +38,22 @@ impl Set {
                 self.members.insert(last.clone());
             }
             [first, rest @ ..] => self.children.entry(first.clone()).or_default().insert(rest),
+        }
+    }
+
+    /// Inserts a path of one step.
+    pub(crate) fn insert_step(&mut self, step: Element) {
+        self.members.insert(step);
+    }
+
+    /// Inserts paths below a step; there has to be one.
+    pub(crate) fn insert_below(&mut self, step: Element, below: Self) {
+        match self.children.entry(step) {
+            Entry::Vacant(place) => drop(place.insert(below)),
+            Entry::Occupied(mut place) => {
+                let there = std::mem::take(place.get_mut());
+                place.insert(there.union(below));
+            }
         }
     }
 
@@ -94,17 +111,20 @@ impl Set {
     }
 
     /// The same, where a path of the other takes everything below it away too.
-    pub(crate) fn without(&self, other: &Self) -> Self {
-        let members = self.members.iter().filter(|one| !other.members.contains(*one)).cloned().collect();
-        let children = self.children.iter().filter(|(element, _)| !other.members.contains(*element));
-        let children = children.filter_map(|(element, below)| {
-            let rest = match other.children.get(element) {
-                Some(other) => below.without(other),
-                None => below.clone(),
-            };
-            (!rest.is_empty()).then(|| (element.clone(), rest))
+    pub(crate) fn leave_out(&mut self, other: &Self) {
+        if other.is_empty() {
+            return;
+        }
+        self.members.retain(|one| !other.members.contains(one));
+        self.children.retain(|element, below| {
+            if other.members.contains(element) {
+                return false;
+            }
+            if let Some(other) = other.children.get(element) {
+                below.leave_out(other);
+            }
+            !below.is_empty()
         });
-        Self { members, children: children.collect() }
     }
 
     pub(crate) fn intersection(&self, other: &Self) -> Self {
@@ -209,12 +229,14 @@ impl Set {
             }
             let Some(element) = Element::decode(name)? else { continue };
             let below = Self::decode(inner)?;
-            if below.is_empty() || inner.get(".").is_some() {
+            if below.is_empty() {
+                set.members.insert(element);
+                continue;
+            }
+            if inner.get(".").is_some() {
                 set.members.insert(element.clone());
             }
-            if !below.is_empty() {
-                set.children.insert(element, below);
-            }
+            set.children.insert(element, below);
         }
         Ok(set)
     }
@@ -244,7 +266,9 @@ mod tests {
         let both = Set::of(&[&["a"], &["a", "b"], &["c", "d"]]);
         let one = Set::of(&[&["a"]]);
         assert_eq!(both.difference(&one), Set::of(&[&["a", "b"], &["c", "d"]]));
-        assert_eq!(both.without(&one), Set::of(&[&["c", "d"]]));
+        let mut left = both.clone();
+        left.leave_out(&one);
+        assert_eq!(left, Set::of(&[&["c", "d"]]));
         assert_eq!(both.intersection(&Set::of(&[&["a"], &["c"]])), one);
         assert_eq!(one.clone().union(Set::of(&[&["a", "b"], &["c", "d"]])), both);
     }
