@@ -43,11 +43,12 @@ EVERYWHERE = (META + "DeleteOptions", META + "WatchEvent")
 
 
 def served():
-    """(group, kind) of each row of kinds.rs; every kind is served in version v1."""
+    """(group, version, kind) of each row of kinds.rs; the version is v1 unless the group names another."""
     text = (HERE / "../src/kinds.rs").read_text()
     constants = dict(re.findall(r'^const (\w+): &str = "([^"]*)";', text, re.M))
     rows = re.findall(r'^    \((?:"([^"]*)"|(\w+)), "(\w+)", "\w+", (?:NAMESPACED|CLUSTER)', text, re.M)
-    return [(constants[constant] if constant else group, kind) for group, constant, kind in rows]
+    named = [((constants[constant] if constant else group), kind) for group, constant, kind in rows]
+    return [(group.partition("/")[0], group.partition("/")[2] or "v1", kind) for group, kind in named]
 
 
 def free_port():
@@ -145,10 +146,10 @@ def main():
                 process.wait(timeout=60)
     by_kind = {kind_of(name, schema): name for name, schema in found.items()}
     wanted = list(MORE)
-    for group, kind in served():
-        if (group, "v1", kind) not in by_kind:
-            sys.exit(f"fetch.py: kube-apiserver serves no {group}/v1 {kind}")
-        wanted += [by_kind[group, "v1", kind], by_kind[group, "v1", kind + "List"]]
+    for group, version, kind in served():
+        if (group, version, kind) not in by_kind:
+            sys.exit(f"fetch.py: kube-apiserver serves no {group}/{version} {kind}")
+        wanted += [by_kind[group, version, kind], by_kind[group, version, kind + "List"]]
     kept = set()
     while wanted:
         name = wanted.pop()

@@ -36,11 +36,12 @@ ROOTS = [META + name for name in ("DeleteOptions", "Status", "PartialObjectMetad
 
 
 def served():
-    """(group, kind) of each row of kinds.rs."""
+    """(group, version, kind) of each row of kinds.rs; the version is v1 unless the group names another."""
     text = (HERE / "../src/kinds.rs").read_text()
     constants = dict(re.findall(r'^const (\w+): &str = "([^"]*)";', text, re.M))
     rows = re.findall(r'^    \((?:"([^"]*)"|(\w+)), "(\w+)", "\w+", (?:NAMESPACED|CLUSTER)', text, re.M)
-    return [(constants[constant] if constant else group, kind) for group, constant, kind in rows]
+    named = [((constants[constant] if constant else group), kind) for group, constant, kind in rows]
+    return [(group.partition("/")[0], group.partition("/")[2] or "v1", kind) for group, kind in named]
 
 
 def tags(folder):
@@ -90,8 +91,8 @@ def short(name):
 def main():
     known = messages(pathlib.Path(sys.argv[1]))
     roots = list(ROOTS)
-    for group, kind in served():
-        package = "k8s.io.api." + (group.removesuffix(".k8s.io").split(".")[0] or "core") + ".v1"
+    for group, version, kind in served():
+        package = "k8s.io.api." + (group.removesuffix(".k8s.io").split(".")[0] or "core") + "." + version
         roots += [f"{package}.{kind}", f"{package}.{kind}List"]
     lines, todo = {}, [root for root in roots if root in known]
     while todo:

@@ -1,5 +1,5 @@
 //! Decides what a cluster's rules add to an object or refuse: the namespace must exist and live, volumes and
-//! claims get their protection, claims without a class the default one, new nodes their taint. Never validates fields. Answers to
+//! claims get their protection, claims and ingresses without a class the default one, new nodes their taint. Never validates fields. Answers to
 //! `kubernetes/plugin/pkg/admission`.
 
 pub(crate) mod accounts;
@@ -22,6 +22,9 @@ use crate::store::Store;
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
+
+const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
+const DEFAULT_INGRESS_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
 
 /// Namespaces that no one may delete.
 const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
@@ -53,6 +56,9 @@ pub(crate) fn on_create(server: &Server, store: &Store, target: &Target, value: 
     }
     if server.options.plugins.default_class && target.kind.kind == "PersistentVolumeClaim" {
         default_class(store, value);
+    }
+    if plugins.default_ingress_class && target.kind.kind == "Ingress" && !target.kind.custom {
+        default_ingress_class(store, value);
     }
     if plugins.limit_ranger && (is_pod || target.kind.kind == "PersistentVolumeClaim") {
         limits::check(store, target, value)?;
@@ -225,19 +231,32 @@ fn default_class(store: &Store, claim: &mut Value) {
     if names_a_class(claim) {
         return;
     }
-    let Some(index) = store.kinds.named("StorageClass") else { return };
-    let classes = store.list(index);
-    let is_default = |class: &Value| {
-        let annotation = |name| text(class, &["metadata", "annotations", name]) == "true";
-        annotation(DEFAULT_CLASS) || annotation(BETA_DEFAULT_CLASS)
-    };
+    if let Some(class) = newest_default(store, "StorageClass", &[DEFAULT_CLASS, BETA_DEFAULT_CLASS]) {
+        map_mut(claim, "spec").insert("storageClassName".into(), class.into());
+    }
+}
+
+/// An ingress that names no class gets the default one.
+fn default_ingress_class(store: &Store, ingress: &mut Value) {
+    let named = at(ingress, &["spec", "ingressClassName"]).is_some();
+    if named || at(ingress, &["metadata", "annotations", INGRESS_CLASS]).is_some() {
+        return;
+    }
+    if let Some(class) = newest_default(store, "IngressClass", &[DEFAULT_INGRESS_CLASS]) {
+        map_mut(ingress, "spec").insert("ingressClassName".into(), class.into());
+    }
+}
+
+/// The name of the newest class that one of these annotations makes the default.
+fn newest_default(store: &Store, kind: &str, marks: &[&str]) -> Option<String> {
+    let classes = store.list(store.kinds.named(kind)?);
+    let is_default =
+        |class: &Value| marks.iter().any(|mark| text(class, &["metadata", "annotations", mark]) == "true");
     let newest = classes.values().filter(|class| is_default(&class.value)).min_by(|a, b| {
         // As times, not as texts: an imported one may be written for another time zone.
         let made =
             |class: &Value| text(class, &["metadata", "creationTimestamp"]).parse::<jiff::Timestamp>().ok();
         made(&b.value).cmp(&made(&a.value)).then_with(|| a.name().cmp(b.name()))
     });
-    if let Some(class) = newest {
-        map_mut(claim, "spec").insert("storageClassName".into(), class.name().into());
-    }
+    newest.map(|class| class.name().to_owned())
 }

@@ -95,22 +95,22 @@ pub(crate) fn prepare_update(target: &Target, value: &mut Value) {
     }
 }
 
-/// What is wrong with a new object, besides its metadata.
-pub(crate) fn check_create(kind: &Kind, value: &Value) -> Vec<Cause> {
+/// What is wrong with a new object, besides its metadata, which may be so wrong that rules can't stand it.
+pub(crate) fn check_create(kind: &Kind, value: &Value, blocked: bool) -> Vec<Cause> {
     if is_definition(kind) {
         return definition::check_create(value);
     }
-    kind.definition.as_ref().map_or_else(Vec::new, |version| objects::check_create(version, value))
+    kind.definition.as_ref().map_or_else(Vec::new, |version| objects::check_create(version, value, blocked))
 }
 
-/// What is wrong with the next version of an object, besides its metadata.
-pub(crate) fn check_update(target: &Target, old: &Value, value: &Value) -> Vec<Cause> {
+/// What is wrong with the next version of an object, besides its metadata, which may be so wrong that rules can't stand it.
+pub(crate) fn check_update(target: &Target, old: &Value, value: &Value, blocked: bool) -> Vec<Cause> {
     let status_only = target.subresource == "status";
     if is_definition(&target.kind) {
         return definition::check_update(old, value, status_only);
     }
     let version = target.kind.definition.as_ref();
-    version.map_or_else(Vec::new, |version| objects::check_update(version, old, value, status_only))
+    version.map_or_else(Vec::new, |version| objects::check_update(version, old, value, status_only, blocked))
 }
 
 /// What there is to warn of in an object that was stored.

@@ -2,18 +2,27 @@
 //! starts with. Never refuses but what can't be read, and applying it twice changes nothing. Answers to
 //! `kubernetes/pkg/apis/*/v1/defaults.go` and to the strategies' `PrepareForCreate`.
 
+pub(crate) mod autoscalers;
+mod networks;
 mod pods;
 mod quantities;
 mod volumes;
 mod workloads;
 
 pub(crate) use self::pods::quality;
-pub(crate) use self::quantities::canonicalise;
+pub(crate) use self::quantities::{as_written, canonicalise};
 
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
 use crate::object::{as_map_mut, at, map_mut, metadata_mut, text};
+
+/// The same where a list that is empty is not one that is missing: what is reduced says no more which it was.
+pub(crate) fn apply_first(kind: &Kind, value: &mut Value) {
+    if (&*kind.group, &*kind.kind) == ("autoscaling", "HorizontalPodAutoscaler") {
+        autoscalers::apply(value);
+    }
+}
 
 /// Fields, when they are missing.
 pub(crate) fn apply(kind: &Kind, value: &mut Value) {
@@ -38,6 +47,13 @@ pub(crate) fn apply(kind: &Kind, value: &mut Value) {
                 for port in items(subset, "ports") {
                     default_in(port, "protocol", "TCP".into());
                 }
+            }
+        }
+        ("networking.k8s.io", _) => networks::apply(&kind.kind, value),
+        ("discovery.k8s.io", "EndpointSlice") => {
+            for port in items(value, "ports") {
+                default_in(port, "name", "".into());
+                default_in(port, "protocol", "TCP".into());
             }
         }
         ("coordination.k8s.io", "Lease") | ("policy", "PodDisruptionBudget") => {
@@ -158,8 +174,11 @@ pub(crate) fn reset_status(kind: &Kind, value: &mut Value, now: &str) {
             node_status(value);
             return;
         }
-        ("", "Service") => json!({"loadBalancer": {}}),
-        ("", "ResourceQuota") | ("apps", "Deployment") | ("batch", "Job" | "CronJob") => json!({}),
+        ("", "Service") | ("networking.k8s.io", "Ingress") => json!({"loadBalancer": {}}),
+        ("", "ResourceQuota")
+        | ("autoscaling", "HorizontalPodAutoscaler")
+        | ("apps", "Deployment")
+        | ("batch", "Job" | "CronJob") => json!({}),
         ("", "ReplicationController") | ("apps", "ReplicaSet") => json!({"replicas": 0}),
         ("apps", "StatefulSet") => json!({"replicas": 0, "availableReplicas": 0}),
         ("apps", "DaemonSet") => {

@@ -129,6 +129,7 @@ const APPS: &str = "apps";
 const BATCH: &str = "batch";
 const STORAGE: &str = "storage.k8s.io";
 const RESOURCE: &str = "resource.k8s.io";
+const NETWORKING: &str = "networking.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const NAMESPACED: bool = true;
 const CLUSTER: bool = false;
@@ -144,7 +145,7 @@ type Row = (
     &'static [Trait],
 );
 
-/// Group (always version v1), kind, plural, scope, short names, subresources, selectable fields, traits.
+/// Group (with its version where that is not v1), kind, plural, scope, short names, subresources, selectable fields, traits.
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     (CORE, "Namespace", "namespaces", CLUSTER, &["ns"], &["finalize", "status"], &["status.phase"], &[NoDeleteCollection]),
@@ -174,6 +175,11 @@ const ROWS: &[Row] = &[
     (STORAGE, "CSIDriver", "csidrivers", CLUSTER, &[], &[], &[], &[ReturnsDeleted]),
     (STORAGE, "CSIStorageCapacity", "csistoragecapacities", NAMESPACED, &[], &[], &[], &[]),
     (STORAGE, "VolumeAttributesClass", "volumeattributesclasses", CLUSTER, &["vac"], &[], &[], &[ReturnsDeleted]),
+    ("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", NAMESPACED, &["hpa"], STATUS, &[], &[All]),
+    (NETWORKING, "Ingress", "ingresses", NAMESPACED, &["ing"], STATUS, &[], &[Generation]),
+    (NETWORKING, "IngressClass", "ingressclasses", CLUSTER, &[], &[], &[], &[Generation]),
+    (NETWORKING, "NetworkPolicy", "networkpolicies", NAMESPACED, &["netpol"], &[], &[], &[Generation]),
+    ("discovery.k8s.io", "EndpointSlice", "endpointslices", NAMESPACED, &[], &[], &[], &[Generation]),
     ("coordination.k8s.io", "Lease", "leases", NAMESPACED, &[], &[], &[], &[Upserts]),
     ("events.k8s.io", "Event", "events", NAMESPACED, &["ev"], &[], REGARDING_FIELDS, &[Upserts]),
     ("policy", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, &["pdb"], STATUS, &[], &[Generation]),

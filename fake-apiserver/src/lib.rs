@@ -30,7 +30,7 @@
 //! | webhooks that admit or convert | none is called; custom resources that one is to convert are served in the version in which they are stored, and in others it is said to have failed |
 //! | aggregation of other API servers, exec, logs, proxies | 404 or 405 |
 //! | what a rule of a custom resource costs before there is a value | a rule that costs too much for a value ends there |
-//! | kinds of other groups: network policies, ingresses, endpoint slices, autoscalers, pod templates and more | 404, unless a definition or [`FakeApiServer::register_kind`] brings them |
+//! | kinds of other groups: pod templates, classes of runtimes and more | 404, unless a definition or [`FakeApiServer::register_kind`] brings them |
 //! | quorum: there is one server | a folder, an fsync before each answer |
 //!
 //! | different on purpose | why |

@@ -56,6 +56,8 @@ pub(crate) struct Object {
     pub(crate) revision: u64,
     /// Where the JSON goes on after `kind` and `apiVersion`.
     head: usize,
+    /// Whether nobody has written it since it was created, as far as this process knows.
+    pub(crate) untouched: bool,
 }
 
 impl Object {
@@ -64,7 +66,13 @@ impl Object {
         let head = write(&mut bytes, &value);
         // A copy has no room to grow, which nobody needs any more.
         let bytes = Bytes::copy_from_slice(&bytes);
-        Self { value: Parsed { bytes, value: OnceLock::from(Arc::new(value)) }, revision, head }
+        let value = Parsed { bytes, value: OnceLock::from(Arc::new(value)) };
+        Self { value, revision, head, untouched: false }
+    }
+
+    /// An object as it is stored now; `untouched` when it was not there before.
+    pub(crate) fn stored(value: Value, revision: u64, untouched: bool) -> Self {
+        Self { untouched, ..Self::new(value, revision) }
     }
 
     /// The same object, for the store to keep: nothing of it is parsed.
@@ -80,7 +88,7 @@ impl Object {
 
     fn unparsed(&self) -> Self {
         let value = Parsed { bytes: self.value.bytes.clone(), value: OnceLock::new() };
-        Self { value, revision: self.revision, head: self.head }
+        Self { value, revision: self.revision, head: self.head, untouched: self.untouched }
     }
 
     /// Lets somebody look at the value once: what is parsed for them is not kept.

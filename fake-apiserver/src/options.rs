@@ -41,6 +41,8 @@ pub struct Plugins {
     pub claim_protection: bool,
     /// Gives a new claim without a class the default class.
     pub default_class: bool,
+    /// Gives a new ingress without a class the default class.
+    pub default_ingress_class: bool,
     /// Lets a claim grow only if it is bound and its class says so.
     pub claim_resize: bool,
     /// Refuses pods whose service account is missing, and mounts its token into the others.
@@ -67,6 +69,7 @@ impl Plugins {
             volume_protection: true,
             claim_protection: true,
             default_class: true,
+            default_ingress_class: true,
             claim_resize: true,
             service_account: true,
             priority: true,
@@ -86,6 +89,7 @@ impl Default for Plugins {
             volume_protection: true,
             claim_protection: true,
             default_class: true,
+            default_ingress_class: true,
             claim_resize: false,
             service_account: false,
             priority: false,

@@ -60,7 +60,9 @@ pub(crate) fn resource(
         return handle();
     }
     if !target.kind.custom && !negotiate::names_a_form(&request.accept) {
-        return not_acceptable_route().into();
+        // The route of a list is that of its watches too, and offers what those can be written in.
+        let lists = request.method == "GET" && target.name.is_empty();
+        return not_acceptable_route(lists).into();
     }
     let watches = request.query.flag("watch") && request.method == "GET" && target.name.is_empty();
     let choice = negotiate::choose(&request.accept, |form, convert| shows(&target.kind, form, convert));
@@ -109,7 +111,7 @@ fn unshaped(request: &Request, has: impl Fn(Form) -> bool, handle: impl FnOnce()
                 let types = media_types(None, false);
                 not_accepted(format!("only the following media types are accepted: {types}")).into()
             }
-            (true, false) => not_acceptable_route().into(),
+            (true, false) => not_acceptable_route(false).into(),
         };
     };
     in_form(answer, &Choice { pretty: is_pretty(request, &choice), ..choice })
@@ -201,8 +203,10 @@ fn not_acceptable(kind: &Kind, watches: bool) -> Box<Status> {
 }
 
 /// What a route says that has none of the forms, before any handler looks.
-fn not_acceptable_route() -> Box<Status> {
-    let message = format!("406: Not Acceptable\n\nAvailable representations: {}", media_types(None, false));
+fn not_acceptable_route(lists: bool) -> Box<Status> {
+    let streams = if lists { format!(", {}", media_types(None, true)) } else { String::new() };
+    let types = media_types(None, false);
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {types}{streams}");
     let mut refusal = not_accepted(message);
     refusal.details = Some(json!({}));
     refusal
@@ -307,11 +311,7 @@ impl Presentation {
 
     fn table(&mut self, mut value: Value, is_list: bool) -> Value {
         let printer = table::printer(&self.kind, &value);
-        let metadata = if is_list {
-            list_metadata(&value)
-        } else {
-            json!({"resourceVersion": value["metadata"]["resourceVersion"]})
-        };
+        let metadata = if is_list { list_metadata(&value) } else { version_alone(&value) };
         let objects = if is_list {
             match value["items"].take() {
                 Value::Array(items) => items,
@@ -351,27 +351,34 @@ impl Presentation {
         row
     }
 
-    /// One line of a watch.
-    pub(crate) fn line(&mut self, line: &[u8], out: &mut Vec<u8>) {
-        let Ok(mut event) = serde_json::from_slice::<Value>(line) else { return };
+    /// One line of a watch; false when the object has no such shape, which ends the watch.
+    pub(crate) fn line(&mut self, line: &[u8], out: &mut Vec<u8>) -> bool {
+        let Ok(mut event) = serde_json::from_slice::<Value>(line) else { return true };
         let object = event["object"].take();
         let shown = if object["kind"] == "Status" { Ok(object) } else { self.show(object) };
-        let shown = shown.unwrap_or_else(|status| status.to_json());
+        let Ok(shown) = shown else { return false };
         self.begun = true;
         let kind = event["type"].as_str().unwrap_or_default();
         if self.form == Form::Protobuf {
             if protobuf::write_event(kind, &shown, out).is_none() {
                 tracing::warn!(kind = %self.kind.kind, "an event has no form in protocol buffers");
             }
-            return;
+            return true;
         }
         out.extend_from_slice(json!({"type": kind, "object": shown}).to_string().as_bytes());
         out.push(b'\n');
+        true
     }
 }
 
 fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list["items"].as_array().into_iter().flatten()
+}
+
+/// What the table of one object says of itself; one that was never stored has no version.
+fn version_alone(object: &Value) -> Value {
+    let version = object["metadata"].get("resourceVersion").filter(|version| !version.is_null());
+    version.map_or_else(|| json!({}), |version| json!({"resourceVersion": version}))
 }
 
 /// What a list says of itself, without what is empty.

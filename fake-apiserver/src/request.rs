@@ -206,9 +206,9 @@ impl Query {
         self.0.iter().any(|(one, _)| one == name)
     }
 
-    /// A flag: `watch`, `watch=`, `watch=1` and `watch=true` all set it.
+    /// A flag: `watch`, `watch=` and `watch=` anything else set it, but for `0` and `false`.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        self.has(name) && !matches!(self.get(name).to_ascii_lowercase().as_str(), "0" | "false" | "f")
+        self.has(name) && !matches!(self.get(name).to_ascii_lowercase().as_str(), "0" | "false")
     }
 
     /// A number, refused in Go's words when it is none.

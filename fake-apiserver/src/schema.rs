@@ -100,7 +100,9 @@ pub(crate) fn components(group: &str, version: &str) -> Map<String, Value> {
     let prefix = if group.is_empty() { format!("{version}/") } else { format!("{group}/{version}/") };
     let kinds = KINDS.iter().filter(|(kind, name)| {
         // The kinds of discovery have the version v1 too, and only the list of resources is in each document.
-        kind.strip_prefix(prefix.as_str()).is_some_and(|kind| !kind.contains('/')) && !name.starts_with(META)
+        // A scale has a group and version, and no paths there.
+        let own = |kind: &str| !kind.contains('/') && kind != "Scale";
+        kind.strip_prefix(prefix.as_str()).is_some_and(own) && !name.starts_with(META)
     });
     let mut wanted: Vec<&str> = kinds.map(|(_, name)| *name).collect();
     let common = ["APIResourceList", "DeleteOptions", "Patch", "Status", "WatchEvent"];

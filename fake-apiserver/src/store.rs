@@ -212,8 +212,9 @@ impl Store {
         let row = self.kinds.get(kind).clone();
         let revision = self.next_revision(&row);
         set_revision(&mut value, revision);
-        let object = Arc::new(Object::new(value, revision));
         let table = self.table_mut(kind);
+        let untouched = !table.objects.contains_key(&key);
+        let object = Arc::new(Object::stored(value, revision, untouched));
         table.hidden.remove(&key);
         let packed = object.packed();
         let previous = table.objects.insert(key.clone(), packed.clone());

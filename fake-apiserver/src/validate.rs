@@ -2,6 +2,8 @@
 //! what is wrong in the real server's words and order. Never changes an object. Answers to
 //! `kubernetes/pkg/apis/*/validation`.
 
+pub(crate) mod addresses;
+mod autoscalers;
 mod base64;
 mod claims;
 mod classes;
@@ -9,10 +11,12 @@ mod configs;
 mod drivers;
 mod events;
 pub(crate) mod field;
+mod ingresses;
 mod jobs;
 mod leases;
 mod metadata;
 pub(crate) mod names;
+mod networks;
 mod nodes;
 mod pods;
 mod policies;
@@ -20,6 +24,7 @@ mod quotas;
 mod schedules;
 pub(crate) mod selectors;
 pub(crate) mod services;
+mod slices;
 mod volumes;
 mod workloads;
 
@@ -32,7 +37,8 @@ use crate::status::Cause;
 /// What is wrong with a new object.
 pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
     let mut causes = metadata::create(kind, value);
-    causes.extend(crate::crds::check_create(kind, value));
+    let checked = crate::crds::check_create(kind, value, causes.iter().any(Cause::blocks_rules));
+    causes.extend(checked);
     if !kind.custom {
         causes.extend(fields(kind, value));
     }
@@ -43,10 +49,13 @@ pub(crate) fn create(kind: &Kind, value: &Value) -> Vec<Cause> {
 pub(crate) fn update(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
     let kind = &target.kind;
     let mut causes = metadata::update(kind, old, new);
-    causes.extend(crate::crds::check_update(target, old, new));
+    let checked = crate::crds::check_update(target, old, new, causes.iter().any(Cause::blocks_rules));
+    causes.extend(checked);
     if kind.custom {
         return causes;
     }
+    let restated = crate::defaults::as_written(old, new);
+    let old = restated.as_ref().unwrap_or(old);
     causes.extend(if target.subresource == "status" {
         status(kind, old, new)
     } else {
@@ -66,6 +75,8 @@ fn status(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
         }
         ("", "ResourceQuota") => quotas::quota_status(new),
         ("policy", "PodDisruptionBudget") => policies::budget_status(new),
+        ("networking.k8s.io", "Ingress") => ingresses::status(new),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscalers::status(new),
         ("", "Node") => nodes::update(old, new),
         ("", "Service") => services::status(new),
         ("", "Pod") => pods::status::update(old, new),
@@ -98,6 +109,10 @@ fn changes(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
         ("storage.k8s.io", "CSIStorageCapacity", "") => drivers::update_capacity(old, new),
         ("storage.k8s.io", "VolumeAttachment", "") => drivers::update_attachment(old, new),
         ("storage.k8s.io", "VolumeAttributesClass", "") => drivers::update_attributes(old, new),
+        ("autoscaling", "HorizontalPodAutoscaler", "") => autoscalers::update(old, new),
+        ("networking.k8s.io", "Ingress", "") => ingresses::update(new),
+        ("networking.k8s.io", "IngressClass", "") => ingresses::update_class(old, new),
+        ("discovery.k8s.io", "EndpointSlice", "") => slices::update(old, new),
         ("scheduling.k8s.io", "PriorityClass", "") => policies::update_priority(old, new),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding", "") => {
             policies::update_binding(&kind.kind, old, new)
@@ -128,6 +143,11 @@ fn fields(kind: &Kind, value: &Value) -> Vec<Cause> {
         ("batch", "Job") => jobs::create(value),
         ("batch", "CronJob") => jobs::cron(value, None),
         ("coordination.k8s.io", "Lease") => leases::spec(value),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscalers::create(value),
+        ("networking.k8s.io", "Ingress") => ingresses::create(value),
+        ("networking.k8s.io", "IngressClass") => ingresses::class(value),
+        ("networking.k8s.io", "NetworkPolicy") => networks::policy(value),
+        ("discovery.k8s.io", "EndpointSlice") => slices::create(value),
         ("storage.k8s.io", "StorageClass") => classes::create(value),
         ("storage.k8s.io", "CSIDriver") => drivers::create_driver(value),
         ("storage.k8s.io", "CSINode") => drivers::csi_node(value),

@@ -1,6 +1,8 @@
 //! Decides what the server warns of while it does what it is told. Never refuses. Answers to the
 //! `WarningsOnCreate` and `WarningsOnUpdate` of each kind.
 
+mod addresses;
+mod networks;
 mod paths;
 mod pods;
 mod ports;
@@ -50,7 +52,7 @@ pub(crate) fn of(kind: &Kind, old: Option<&Value>, value: &Value) -> Vec<String>
                 warnings.push(format!("spec.externalID: {why}"));
             }
             for range in object.at("spec.podCIDRs").items() {
-                services::network(&range, &mut warnings);
+                addresses::range(&range, &mut warnings);
             }
         }
         ("", "ReplicationController") | ("apps" | "batch", _) => workload(kind, old, &object, &mut warnings),
@@ -58,8 +60,20 @@ pub(crate) fn of(kind: &Kind, old: Option<&Value>, value: &Value) -> Vec<String>
         ("storage.k8s.io", "CSIStorageCapacity") => {
             pods::term(&object.at("nodeTopology"), false, &mut warnings);
         }
+        ("networking.k8s.io", "Ingress") if old.is_none() => warnings.extend(networks::of_class(&object)),
+        ("networking.k8s.io", "NetworkPolicy") => networks::of_policy(&object, &mut warnings),
+        ("discovery.k8s.io", "EndpointSlice") => networks::of_slice(old.is_none(), &object, &mut warnings),
         ("storage.k8s.io", "CSIDriver") => tokens(old, value, &mut warnings),
         _ => {}
+    }
+    warnings
+}
+
+/// What there is to say of a status that was written alone.
+pub(crate) fn of_status(kind: &Kind, value: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if (&*kind.group, &*kind.kind) == ("networking.k8s.io", "Ingress") {
+        networks::of_status(&Field::root(value), &mut warnings);
     }
     warnings
 }

@@ -137,8 +137,9 @@ impl WatchBody {
     fn frame(&mut self, lines: Bytes) -> Frame<Bytes> {
         let Some(presentation) = &mut self.shown else { return Frame::data(lines) };
         let mut shown = Vec::with_capacity(lines.len());
-        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            presentation.line(line, &mut shown);
+        let mut lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        if !lines.all(|line| presentation.line(line, &mut shown)) {
+            self.cut();
         }
         Frame::data(shown.into())
     }

@@ -312,3 +312,45 @@ async fn a_long_list_is_compressed_for_those_who_take_it() {
     let request = request.header("content-encoding", "gzip").body(Body::from(packed));
     assert_eq!(send(&server, request.unwrap()).await.0, 400);
 }
+
+#[tokio::test]
+async fn a_list_offers_the_forms_of_its_watches_too() {
+    let server = server();
+    let (_, _, one) = get(&server, &format!("{MAPS}/a"), "text/html").await;
+    let (code, _, all) = get(&server, MAPS, "text/html").await;
+    assert!(one.contains("vnd.kubernetes.protobuf\"") && !one.contains("stream=watch"), "{one}");
+    assert_eq!(
+        (code, all.contains("application/vnd.kubernetes.protobuf;stream=watch")),
+        (406, true),
+        "{all}"
+    );
+}
+
+#[tokio::test]
+async fn what_was_not_stored_has_no_version_in_a_table() {
+    let server = server();
+    let request = Request::post(format!("{MAPS}?dryRun=All")).header("accept", TABLE);
+    let body = r#"{"metadata": {"name": "a"}}"#;
+    let request = request.header("content-type", "application/json").body(Body::from(body)).unwrap();
+    assert_eq!(json(&send(&server, request).await.2)["metadata"], json!({}));
+}
+
+#[tokio::test]
+async fn a_watch_from_the_current_state_says_where_that_ends() {
+    let server = server();
+    create(&server, "application/json", r#"{"metadata": {"name": "a"}}"#).await;
+    let watched = async |query: &str, accept: &str| -> Vec<String> {
+        let path = format!("{MAPS}?watch=true&timeoutSeconds=1&{query}");
+        let (_, _, body) = get(&server, &path, accept).await;
+        body.lines().map(|line| json(line)["type"].as_str().unwrap().to_owned()).collect()
+    };
+    tokio::time::pause();
+    for query in ["allowWatchBookmarks=true", "allowWatchBookmarks=yes&resourceVersion=0"] {
+        assert_eq!(watched(query, "").await, ["ADDED", "BOOKMARK"], "{query}");
+    }
+    for query in ["", "allowWatchBookmarks=0", "allowWatchBookmarks=False"] {
+        assert_eq!(watched(query, "").await, ["ADDED"], "{query}");
+    }
+    let list = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+    assert!(watched("", list).await.is_empty());
+}

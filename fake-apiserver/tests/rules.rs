@@ -98,3 +98,51 @@ fn of_two_sources_of_a_volume_the_later_one_is_too_many() {
     let both = json!({"name": "v", "emptyDir": {}, "downwardAPI": {"items": []}});
     check("apps/v1/deployments", volume(both), &["spec.template.spec.volumes[0].downwarAPI"]);
 }
+
+fn patch(server: &FakeApiServer, path: &str, body: &Value) -> (u16, Value) {
+    let form = "application/merge-patch+json";
+    let (code, answer) = server.request("PATCH", path, form, body.to_string().as_bytes());
+    (code, serde_json::from_slice(&answer).expect("an answer is JSON"))
+}
+
+fn version(answer: &Value) -> u64 {
+    let version = answer["metadata"]["resourceVersion"].as_str().expect("it has a version");
+    version.parse().expect("which is a number")
+}
+
+#[test]
+fn a_new_claim_is_stored_without_its_phase() {
+    let server = server();
+    let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+    let claim = |amount: &str| json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": amount}}}});
+    let mut body = claim("1Gi");
+    body["metadata"] = json!({"name": "a"});
+    let (_, made) = post(&server, claims, &body);
+    let path = format!("{claims}/a");
+    let (_, first) = patch(&server, &path, &json!({}));
+    let (_, second) = patch(&server, &path, &json!({}));
+    assert_eq!((version(&first), version(&second)), (version(&made) + 1, version(&first)));
+
+    // An amount in another form is no change, but is kept as it is written.
+    let (code, restated) = patch(&server, &path, &claim("1073741824"));
+    assert_eq!((code, &restated["spec"]["resources"]["requests"]["storage"]), (200, &json!("1073741824")));
+    let (code, _) = patch(&server, &path, &claim("1Mi"));
+    assert_eq!(code, 422);
+}
+
+#[test]
+fn a_revision_cannot_be_patched_and_a_port_is_taken_from_its_own_service_too() {
+    let server = server();
+    let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    let revision = json!({"metadata": {"name": "a"}, "revision": 1, "data": {"b": 1}});
+    assert_eq!(post(&server, revisions, &revision).0, 201);
+    let (code, answer) = patch(&server, &format!("{revisions}/a"), &json!({"revision": 2}));
+    assert_eq!((code, &answer["details"]["causes"][0]["field"]), (422, &json!("data")));
+
+    let services = "/api/v1/namespaces/default/services";
+    let port =
+        |port: Value| json!({"metadata": {"name": "a"}, "spec": {"type": "NodePort", "ports": [port]}});
+    let taken = port(json!({"port": 80, "nodePort": 30_999}));
+    assert_eq!([post(&server, services, &taken).0, post(&server, services, &taken).0], [201, 422]);
+    assert_eq!(post(&server, services, &port(json!({"port": 80}))).0, 409);
+}

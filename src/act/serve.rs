@@ -49,7 +49,7 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) {
     let permits = Arc::new(Semaphore::new(limits.connections));
-    let acceptor = identity.map(|identity| TlsAcceptor::from(identity.0));
+    let identity = identity.map(Arc::new);
     let (stopping, stopped) = watch::channel(false);
     let mut connections = JoinSet::new();
     tokio::pin!(stop);
@@ -60,9 +60,10 @@ pub async fn serve(
             Some(_) = connections.join_next() => continue,
             stream = accept(&listener, &permits, limits.silence) => stream,
         };
-        let (acceptor, router, stopped) = (acceptor.clone(), router.clone(), stopped.clone());
+        let (identity, router, stopped) = (identity.clone(), router.clone(), stopped.clone());
         connections.spawn(async move {
-            let Some(acceptor) = acceptor else { return talk(stream, router, limits, stopped).await };
+            let Some(identity) = identity else { return talk(stream, router, limits, stopped).await };
+            let acceptor = TlsAcceptor::from(identity.config());
             match timeout(HANDSHAKE, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => talk(stream, router, limits, stopped).await,
                 Ok(Err(error)) => tracing::debug!(%error, "no TLS connection"),

@@ -177,7 +177,7 @@ impl Cluster {
     /// Adds an object to the indexes, or takes it out.
     fn relate(&mut self, key: &Key, object: &Object, add: bool) {
         let set = |relation: &mut Relation, from: Key| {
-            if add { relation.add(from, key) } else { relation.remove(&from, key) }
+            if add { relation.add(from, key) } else { relation.remove(from, key) }
         };
         match object {
             Object::Volume(o) => {

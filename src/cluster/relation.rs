@@ -1,33 +1,40 @@
 //! An index from one key to many.
 //!
-//! It holds no objects, and an entry that leads nowhere does no harm: whoever asks looks the objects up.
+//! It holds no objects, and an entry that leads nowhere does no harm: whoever asks looks the objects up. Its pairs stand
+//! in one set, since most keys lead to one other, for which a set of its own takes several times the memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::Key;
+use super::{Key, Kind};
 
 /// From one key to many.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Relation(BTreeMap<Key, BTreeSet<Key>>);
+#[derive(Clone, Debug)]
+pub(super) struct Relation {
+    pairs: BTreeSet<(Key, Key)>,
+    /// The key that is before all others.
+    first: Key,
+}
+
+impl Default for Relation {
+    fn default() -> Self {
+        Relation { pairs: BTreeSet::new(), first: Key::new(Kind::Node, "", "") }
+    }
+}
 
 impl Relation {
     /// Adds a pair.
     pub(super) fn add(&mut self, from: Key, to: &Key) {
-        self.0.entry(from).or_default().insert(to.clone());
+        self.pairs.insert((from, to.clone()));
     }
 
     /// Takes a pair out.
-    pub(super) fn remove(&mut self, from: &Key, to: &Key) {
-        if let Some(set) = self.0.get_mut(from) {
-            set.remove(to);
-            if set.is_empty() {
-                self.0.remove(from);
-            }
-        }
+    pub(super) fn remove(&mut self, from: Key, to: &Key) {
+        self.pairs.remove(&(from, to.clone()));
     }
 
     /// All that a key leads to.
     pub(super) fn of(&self, from: &Key) -> impl Iterator<Item = &Key> {
-        self.0.get(from).into_iter().flatten()
+        let all = self.pairs.range((from.clone(), self.first.clone())..);
+        all.take_while(move |(other, _)| other == from).map(|(_, to)| to)
     }
 }

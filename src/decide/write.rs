@@ -473,7 +473,7 @@ fn set_status(object: &mut Claim, phase: &str, volume: Option<&Volume>, attribut
         let capacity = status.capacity.get_or_insert_with(BTreeMap::new);
         capacity.insert("storage".to_owned(), Quantity(quantity.to_owned()));
     } else if Amount::of(status.capacity.as_ref(), "storage") != Some(volume::capacity(volume)) {
-        status.capacity = spec.and_then(|s| s.capacity.clone());
+        status.capacity = spec.and_then(|s| s.capacity.clone()).map(BTreeMap::from);
     }
     if attributes_class && phase_before == claim::PENDING && phase == claim::BOUND {
         status.current_volume_attributes_class_name =

@@ -12,6 +12,7 @@ pub mod capacity;
 pub mod claim;
 pub mod class;
 pub mod difference;
+pub mod kept;
 pub mod plugin;
 pub mod pod;
 pub mod quantity;
@@ -23,10 +24,11 @@ pub mod volume;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+pub use kept::Volume;
+
 /// A `PersistentVolumeClaim`.
 pub type Claim = k8s_openapi::api::core::v1::PersistentVolumeClaim;
-/// A `PersistentVolume`.
-pub type Volume = k8s_openapi::api::core::v1::PersistentVolume;
+
 /// A `StorageClass`.
 pub type Class = k8s_openapi::api::storage::v1::StorageClass;
 /// A `Pod`.

@@ -36,14 +36,19 @@ pub fn class(volume: &Volume) -> &str {
 /// The volume's capacity; zero when it names none or a malformed one.
 #[must_use]
 pub fn capacity(volume: &Volume) -> Amount {
-    Amount::of(volume.spec.as_ref().and_then(|s| s.capacity.as_ref()), "storage").unwrap_or_default()
+    capacity_written(volume).and_then(Amount::parse).unwrap_or_default()
 }
 
 /// The volume's capacity as the user wrote it, for messages.
 #[must_use]
 pub fn capacity_text(volume: &Volume) -> &str {
-    let capacity = volume.spec.as_ref().and_then(|s| s.capacity.as_ref());
-    capacity.and_then(|c| c.get("storage")).map_or("0", |q| q.0.as_str())
+    capacity_written(volume).unwrap_or("0")
+}
+
+/// The volume's capacity as the user wrote it, if it names one.
+#[must_use]
+pub fn capacity_written(volume: &Volume) -> Option<&str> {
+    volume.spec.as_ref()?.capacity.as_ref()?.get("storage").map(|amount| amount.0.as_str())
 }
 
 /// The access modes that the volume offers.

@@ -73,6 +73,31 @@ async fn only_clients_that_somebody_vouches_for_are_served() {
     assert!(ask(open, None).await.is_err(), "plain HTTP is served");
 }
 
+#[tokio::test]
+async fn a_certificate_that_is_renewed_is_shown_to_whoever_comes_next() {
+    let (before, after, folder) =
+        (Authority::new(), Authority::new(), tempfile::tempdir().expect("a folder"));
+    let [old, new] = [&before, &after].map(|authority| authority.issue("extender", For::Server));
+    let (certificate, key) = (file(&folder, "tls.crt", &old.0), file(&folder, "tls.key", &old.1));
+    let stage = Stage::new();
+    let (_extender, asker) = stage.extend(Duration::from_secs(60));
+    answers(&asker).await;
+    let identity = Identity::read(&certificate, &key, None).expect("an identity");
+    let address = served(asker, Some(identity.looking_every(Duration::ZERO))).await;
+    let believes = async |authority: &Authority| {
+        let caller = Caller { address, tls: Some(client(authority, None)) };
+        caller.send("GET", "/healthz", "").await.is_ok()
+    };
+    assert_eq!((believes(&before).await, believes(&after).await), (true, false));
+    // Half of a pair, and then nothing of use: what was there before stays.
+    file(&folder, "tls.crt", &new.0);
+    assert_eq!((believes(&before).await, believes(&after).await), (true, false));
+    file(&folder, "tls.key", "nothing");
+    assert_eq!((believes(&before).await, believes(&after).await), (true, false));
+    file(&folder, "tls.key", &new.1);
+    assert_eq!((believes(&before).await, believes(&after).await), (false, true));
+}
+
 #[test]
 fn files_that_are_of_no_use_are_named() {
     let (authority, folder) = (Authority::new(), tempfile::tempdir().expect("a folder"));

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use pvbind::cluster::{Cluster, Object};
 use pvbind::decide::Write;
 use pvbind::decide::write::ClaimIdentity;
+use pvbind::objects::kept::Amounts;
 use pvbind::objects::{Claim, Class, Node, Pod, Volume, volume};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -131,7 +132,7 @@ fn fit(volume: &mut Arc<Volume>, claim: &Claim) {
     let volume = Arc::make_mut(volume);
     let spec = volume.spec.as_mut().expect("a spec");
     spec.storage_class_name.clone_from(&wanted.storage_class_name);
-    spec.capacity = wanted.resources.as_ref().and_then(|r| r.requests.clone());
+    spec.capacity = wanted.resources.as_ref().and_then(|r| r.requests.clone()).map(Amounts::from);
     spec.access_modes.clone_from(&wanted.access_modes);
     spec.volume_mode.clone_from(&wanted.volume_mode);
     spec.volume_attributes_class_name.clone_from(&wanted.volume_attributes_class_name);

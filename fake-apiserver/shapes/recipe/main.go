@@ -9,10 +9,13 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -124,6 +127,7 @@ func main() {
 		storagev1.VolumeAttachment{}, storagev1.CSINode{}, storagev1.CSIDriver{}, storagev1.CSIStorageCapacity{},
 		storagev1.VolumeAttributesClass{}, coordinationv1.Lease{}, eventsv1.Event{}, policyv1.PodDisruptionBudget{},
 		schedulingv1.PriorityClass{}, rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{}, rbacv1.Role{}, rbacv1.RoleBinding{},
+		autoscalingv2.HorizontalPodAutoscaler{}, discoveryv1.EndpointSlice{}, networkingv1.Ingress{}, networkingv1.IngressClass{}, networkingv1.NetworkPolicy{},
 	} {
 		visit(reflect.TypeOf(o))
 	}

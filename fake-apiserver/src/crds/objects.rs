@@ -36,16 +36,22 @@ pub(crate) fn prepare(version: &Version, value: &mut Value) -> Result<Vec<String
 }
 
 /// What is wrong with a new object, besides its metadata.
-pub(crate) fn check_create(version: &Version, value: &Value) -> Vec<Cause> {
+pub(crate) fn check_create(version: &Version, value: &Value, blocked: bool) -> Vec<Cause> {
     let mut causes = values::check(&version.schema, value, None, "");
     causes.extend(scale::check(version, value, true));
     embedded::check(value, &version.schema, "", &mut causes);
     causes.extend(lists::duplicates(&version.schema, value));
-    complete(&version.schema, value, None, causes)
+    complete(&version.schema, value, None, causes, blocked)
 }
 
 /// What is wrong with the next version of an object, besides its metadata.
-pub(crate) fn check_update(version: &Version, old: &Value, value: &Value, status_only: bool) -> Vec<Cause> {
+pub(crate) fn check_update(
+    version: &Version,
+    old: &Value,
+    value: &Value,
+    status_only: bool,
+    blocked: bool,
+) -> Vec<Cause> {
     let schema = &version.schema;
     let mut causes = if status_only {
         let of = schema.properties.get("status");
@@ -61,15 +67,21 @@ pub(crate) fn check_update(version: &Version, old: &Value, value: &Value, status
     if lists::duplicates(schema, old).is_empty() {
         causes.extend(lists::duplicates(schema, value));
     }
-    complete(schema, value, Some(old), causes)
+    complete(schema, value, Some(old), causes, blocked)
 }
 
 /// Adds what the rules say, unless something is wrong that rules can't stand.
-fn complete(schema: &Schema, value: &Value, old: Option<&Value>, mut causes: Vec<Cause>) -> Vec<Cause> {
+fn complete(
+    schema: &Schema,
+    value: &Value,
+    old: Option<&Value>,
+    mut causes: Vec<Cause>,
+    blocked: bool,
+) -> Vec<Cause> {
     if !has_rules(schema) {
         return causes;
     }
-    if causes.iter().any(Cause::blocks_rules) {
+    if blocked || causes.iter().any(Cause::blocks_rules) {
         causes.push(Cause::invalid("<nil>", Value::Null, STOPPED));
         return causes;
     }

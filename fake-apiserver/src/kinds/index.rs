@@ -33,9 +33,10 @@ impl Kinds {
         for (group, kind, plural, namespaced, short_names, subresources, fields, traits) in
             ROWS.iter().copied()
         {
+            let (group, version) = group.split_once('/').unwrap_or((group, "v1"));
             kinds.add(Kind {
                 group: group.into(),
-                version: "v1".into(),
+                version: version.into(),
                 kind: kind.into(),
                 plural: plural.into(),
                 namespaced,

@@ -10,6 +10,9 @@ const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumer
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and \
     must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must \
+    consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', \
+    regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
     start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
     '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
@@ -73,6 +76,34 @@ pub(crate) fn subdomain(text: &str) -> Vec<String> {
     wrong
 }
 
+/// All names below one, as `*.example.com` has them.
+pub(crate) fn wildcard(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > 253 {
+        wrong.push("must be no more than 253 bytes".to_owned());
+    }
+    if !text.strip_prefix("*.").is_some_and(|rest| rest.split('.').all(is_label)) {
+        wrong.push(WILDCARD.to_owned());
+    }
+    wrong
+}
+
+/// A path below a domain, as `example.com/name`.
+pub(crate) fn domain_path(text: &str) -> Vec<String> {
+    let (domain, path) = text.split_once('/').unwrap_or_default();
+    if domain.is_empty() || path.is_empty() {
+        return vec!["must be a domain-prefixed path (such as \"acme.io/foo\")".to_owned()];
+    }
+    let mut wrong = subdomain(domain);
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
+    if !path.bytes().all(fits) {
+        wrong.push(
+            "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')".to_owned(),
+        );
+    }
+    wrong
+}
+
 /// The name of a port, as IANA has them.
 pub(crate) fn port_name(text: &str) -> Vec<String> {
     let bytes = text.as_bytes();
@@ -80,7 +111,8 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
     if bytes.len() > 15 {
         wrong.push("must be no more than 15 characters".to_owned());
     }
-    if !bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-') {
+    let fits = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+    if bytes.is_empty() || !bytes.iter().all(fits) {
         wrong.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
     }
     if !bytes.iter().any(u8::is_ascii_lowercase) {

@@ -2,7 +2,7 @@
 //! not looked into. Answers to `ValidatePodCreate`, `ValidatePodUpdate` and `ValidatePodTemplateSpec`.
 
 pub(crate) mod affinity;
-mod amounts;
+pub(super) mod amounts;
 mod containers;
 mod env;
 mod probes;

@@ -327,7 +327,10 @@ fn node_ports(store: &Store, target: &Target, old: Option<&Value>, value: &mut V
     let others = store.list(target.index);
     let mine =
         (text(value, &["metadata", "namespace"]).to_owned(), text(value, &["metadata", "name"]).to_owned());
-    let others = others.values().filter(|other| (other.namespace(), other.name()) != (&mine.0, &mine.1));
+    // A new service of a name that is taken finds the ports of the one that has it taken too.
+    let others = others
+        .values()
+        .filter(|other| old.is_none() || (other.namespace(), other.name()) != (&mine.0, &mine.1));
     let mut taken: HashSet<(String, i64)> = others.flat_map(|other| ports_of(&other.value)).collect();
     let mut causes = Vec::new();
     let (gives, health) = (needs_ports(&value["spec"]), needs_health_port(&value["spec"]));

@@ -54,6 +54,7 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
         }
         Some(current) => {
             keep_uid(target, current.uid(), &value)?;
+            update::check_patched(target, &value)?;
             let object = update::write(server, &mut store, target, current, value, managers, options.dry)
                 .map_err(|refusal| refusal.warned(warned.clone()))?;
             if target.subresource.is_empty() {

@@ -60,7 +60,7 @@ fn reset(kind: &Kind, subresource: &str) -> Reset {
         (_, "scale") => &LEFT.nothing,
         ("Deployment", "status") => &LEFT.deployment,
         ("Pod", "status") => &LEFT.pod,
-        ("VolumeAttachment", "status") => &LEFT.metadata,
+        ("VolumeAttachment" | "ResourceClaim", "status") => &LEFT.metadata,
         (_, "status") if kind.custom => &LEFT.metadata,
         (_, "status") => &LEFT.spec,
         _ if kind.has_subresource("status") => &LEFT.status,

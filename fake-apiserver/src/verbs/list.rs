@@ -40,8 +40,7 @@ impl<'a> Parameters<'a> {
         let limit = query.number("limit")?.unwrap_or(0);
         // Watches look at it again; lists only read it.
         query.number("timeoutSeconds")?;
-        let initial_events =
-            (!query.get("sendInitialEvents").is_empty()).then(|| query.flag("sendInitialEvents"));
+        let initial_events = query.has("sendInitialEvents").then(|| query.flag("sendInitialEvents"));
         let parameters = Self {
             version: None,
             version_match: query.get("resourceVersionMatch"),
@@ -54,8 +53,13 @@ impl<'a> Parameters<'a> {
             return Err(Status::invalid("meta.k8s.io", "ListOptions", "", &causes));
         }
         let refused = |why: Box<Status>| if watch { why } else { in_list(&why) };
+        // A watch from the current state, which names no version, is a streaming list in all but its parameters.
+        let initial_events = match (parameters.initial_events, parameters.version_match, version) {
+            (None, "", "" | "0") if watch => Some(true),
+            (given, ..) => given,
+        };
         let version = if version.is_empty() { None } else { Some(parse_version(version).map_err(refused)?) };
-        Ok(Self { version, ..parameters })
+        Ok(Self { version, initial_events, ..parameters })
     }
 
     fn wrong_for_watch(&self) -> Vec<Cause> {

@@ -30,10 +30,26 @@ pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> Result<()> {
     defaults::canonicalise(kind, value).map_err(|why| unreadable(kind, why))?;
     prune(value, kind);
     prune_metadata(value);
+    defaults::apply_first(kind, value);
     shapes::reduce(kind, value);
     defaults::apply(kind, value);
     shapes::complete(kind, value);
     Ok(())
+}
+
+/// Whether the first write of an object stores more than it says: the real server stores a new claim without a phase, and a new
+/// job without the labels of its template, and gives it those when it is read. So the first write that changes nothing is one.
+pub(crate) fn settles_when_written(kind: &Kind, value: &Value) -> bool {
+    match (&*kind.group, &*kind.kind) {
+        ("", "PersistentVolumeClaim") => true,
+        ("batch", "Job") => {
+            let labels = at(value, &["metadata", "labels"]);
+            let uid = labels.and_then(|labels| labels.get("batch.kubernetes.io/controller-uid"));
+            let template = at(value, &["spec", "template", "metadata", "labels"]);
+            labels == template && uid == at(value, &["metadata", "uid"])
+        }
+        _ => false,
+    }
 }
 
 fn unreadable(kind: &Kind, why: &str) -> Box<Status> {
@@ -93,6 +109,7 @@ fn prune_metadata(value: &mut Value) {
 pub(crate) fn prepare_create(server: &Server, target: &Target, value: &mut Value) {
     let kind = &*target.kind;
     crate::verbs::addresses::normalise(target, None, value);
+    drop_topology(kind, None, value);
     count_templates(kind, None, value);
     if kind.has(Trait::Generation) {
         metadata_mut(value).insert("generation".into(), 1.into());
@@ -185,6 +202,7 @@ fn restore(old: &Value, value: &mut Value, field: &str) {
 /// What a kind's update does besides; a place for the kinds that stamp times.
 pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, value: &mut Value) {
     crate::verbs::addresses::normalise(target, Some(old), value);
+    drop_topology(&target.kind, Some(old), value);
     count_templates(&target.kind, Some(old), value);
     if target.kind.kind == "Pod" && target.subresource == "status" {
         let kept = old["status"].get("qosClass").cloned();
@@ -209,6 +227,20 @@ pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, valu
             let now = server.timestamp();
             crate::object::map_mut(value, "status").insert("lastPhaseTransitionTime".into(), now.into());
         }
+    }
+}
+
+/// Takes away what slices said of their endpoints' places in a version that is gone. To say it counts as a change.
+fn drop_topology(kind: &Kind, old: Option<&Value>, value: &mut Value) {
+    if kind.kind != "EndpointSlice" || kind.custom {
+        return;
+    }
+    let mut said = false;
+    for endpoint in value.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten() {
+        said |= as_map_mut(endpoint).remove("deprecatedTopology").is_some();
+    }
+    if let Some(generation) = old.and_then(|old| old["metadata"]["generation"].as_i64()).filter(|_| said) {
+        metadata_mut(value).insert("generation".into(), generation.saturating_add(1).into());
     }
 }
 
@@ -260,10 +292,17 @@ pub(crate) fn count_generation(target: &Target, old: &Value, value: &mut Value) 
 }
 
 /// The parts whose change the generation counts; a deployment's annotations are copied to its replica sets,
-/// and count too.
-fn counted<'a>(kind: &Kind, value: &'a Value) -> (Option<&'a Value>, Option<&'a Value>) {
-    let annotations = at(value, &["metadata", "annotations"]).filter(|_| kind.kind == "Deployment");
-    (value.get("spec"), annotations)
+/// and count too, as do the labels of a slice, by which its service is found.
+fn counted<'a>(kind: &Kind, value: &'a Value) -> Vec<Option<&'a Value>> {
+    let of_metadata = |field| at(value, &["metadata", field]);
+    match &*kind.kind {
+        "Deployment" => vec![value.get("spec"), of_metadata("annotations")],
+        "EndpointSlice" => {
+            let all = ["addressType", "endpoints", "ports"].map(|field| value.get(field));
+            all.into_iter().chain([of_metadata("labels")]).collect()
+        }
+        _ => vec![value.get("spec")],
+    }
 }
 
 /// Everything but metadata, and but the status where that is written alone.

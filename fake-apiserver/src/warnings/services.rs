@@ -1,6 +1,7 @@
 //! Decides what there is to warn of in a service: fields that its type ignores, and forms of addresses that are on their way
 //! out. Never refuses. Answers to `kubernetes/pkg/api/service/warnings.go`.
 
+use super::addresses;
 use crate::validate::field::Field;
 
 pub(super) fn of(service: &Field<'_>) -> Vec<String> {
@@ -30,7 +31,7 @@ pub(super) fn of(service: &Field<'_>) -> Vec<String> {
         );
     }
     for range in spec.at("loadBalancerSourceRanges").items() {
-        network(&range, &mut said);
+        addresses::range(&range, &mut said);
     }
     if external && outside {
         said.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
@@ -44,23 +45,6 @@ pub(super) fn of(service: &Field<'_>) -> Vec<String> {
         );
     }
     said
-}
-
-/// A network whose address says more than its length lets count.
-pub(super) fn network(field: &Field<'_>, said: &mut Vec<String>) {
-    let Some((address, length)) = field.text().split_once('/') else { return };
-    let (Ok(address), Ok(length)) = (address.parse::<std::net::Ipv4Addr>(), length.parse::<u32>()) else {
-        return;
-    };
-    let mask = u32::MAX.checked_shl(32_u32.saturating_sub(length)).unwrap_or(0);
-    let network = std::net::Ipv4Addr::from(u32::from(address) & mask);
-    if length <= 32 && network != address {
-        said.push(format!(
-            "{}: CIDR value \"{}\" is ambiguous in this context (should be \"{network}/{length}\" or \"{address}/32\"?)",
-            field.path,
-            field.text()
-        ));
-    }
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@
 use std::io;
 
 use futures::future::BoxFuture;
-use k8s_openapi::api::core::v1::{HostPathVolumeSource, PersistentVolumeSpec};
+use k8s_openapi::api::core::v1::HostPathVolumeSource;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::VolumePlugin;
 use crate::decide::plugin::{Failure, HOST_PATH, Wanted};
-use crate::objects::{Volume, claim, class, uid, volume};
+use crate::objects::{Volume, claim, class, kept::VolumeSpec, uid, volume};
 
 /// Where the directories are.
 const BASE: &str = "/tmp/hostpath_pv";
@@ -88,12 +88,15 @@ fn made(wanted: &Wanted) -> Result<(Volume, String), String> {
             annotations: Some([CREATED_BY].map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
             ..ObjectMeta::default()
         },
-        spec: Some(PersistentVolumeSpec {
+        spec: Some(VolumeSpec {
             access_modes: Some(claim::access_modes(claim).to_vec()),
-            capacity: capacity.map(|requests| requests.into_iter().filter(|(k, _)| k == "storage").collect()),
-            host_path: Some(HostPathVolumeSource { path: path.clone(), type_: None }),
+            capacity: capacity.map(|mut requests| {
+                requests.retain(|resource, _| resource == "storage");
+                requests.into()
+            }),
+            host_path: Some(Box::new(HostPathVolumeSource { path: path.clone(), type_: None })),
             persistent_volume_reclaim_policy: Some(class::reclaim_policy(&wanted.class).to_owned()),
-            ..PersistentVolumeSpec::default()
+            ..VolumeSpec::default()
         }),
         status: None,
     };

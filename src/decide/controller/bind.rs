@@ -22,9 +22,7 @@ pub fn bind(plan: &mut Plan, settings: &Settings, volume: &Arc<Volume>, claim: &
     let volume_name = name(&volume.metadata).to_owned();
     let bind_claim = Write::BindClaim { claim: claim_key.clone(), volume: volume_name };
     let object = plan.write(&object, bind_claim);
-    let has_capacity =
-        volume.spec.as_ref().and_then(|s| s.capacity.as_ref()).is_some_and(|c| c.contains_key("storage"));
-    if claim::phase(claim) != claim::BOUND && !has_capacity {
+    if claim::phase(claim) != claim::BOUND && volume::capacity_written(volume).is_none() {
         plan.reason = Reason::VolumeWithoutCapacity { volume: volume_key };
         return;
     }

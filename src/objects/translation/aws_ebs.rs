@@ -38,12 +38,13 @@ fn to_csi(volume: &mut Volume) -> Result<CsiSource, Untranslatable> {
 fn to_in_tree(volume: &mut Volume, source: CsiSource) -> Result<(), Untranslatable> {
     let partition = super::partition(&source)?;
     zones::to_in_tree(volume, ZONE, Some(region_of))?;
-    volume.spec.get_or_insert_default().aws_elastic_block_store = Some(AWSElasticBlockStoreVolumeSource {
-        volume_id: source.volume_handle,
-        fs_type: source.fs_type,
-        read_only: source.read_only,
-        partition,
-    });
+    volume.spec.get_or_insert_default().aws_elastic_block_store =
+        Some(Box::new(AWSElasticBlockStoreVolumeSource {
+            volume_id: source.volume_handle,
+            fs_type: source.fs_type,
+            read_only: source.read_only,
+            partition,
+        }));
     Ok(())
 }
 

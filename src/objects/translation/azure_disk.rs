@@ -51,14 +51,14 @@ fn to_in_tree(volume: &mut Volume, source: CsiSource) -> Result<(), Untranslatab
     let attributes: BTreeMap<String, String> =
         attributes.into_iter().map(|(key, value)| (key.to_lowercase(), value)).collect();
     let attribute = |key| attributes.get(key).filter(|value| !value.is_empty()).cloned();
-    volume.spec.get_or_insert_default().azure_disk = Some(AzureDiskVolumeSource {
+    volume.spec.get_or_insert_default().azure_disk = Some(Box::new(AzureDiskVolumeSource {
         disk_name,
         disk_uri: source.volume_handle,
         fs_type: attribute(FS_TYPE).or_else(|| Some(source.fs_type.unwrap_or_default())),
         read_only: Some(source.read_only.unwrap_or_default()),
         kind: Some(MANAGED.to_owned()),
         caching_mode: attribute(CACHING_MODE),
-    });
+    }));
     Ok(())
 }
 

@@ -81,12 +81,12 @@ fn to_in_tree(volume: &mut Volume, source: CsiSource) -> Result<(), Untranslatab
             annotations.insert(RESOURCE_GROUP.to_owned(), (*group).to_owned());
         }
     }
-    volume.spec.get_or_insert_default().azure_file = Some(AzureFilePersistentVolumeSource {
+    volume.spec.get_or_insert_default().azure_file = Some(Box::new(AzureFilePersistentVolumeSource {
         share_name: share,
         secret_name: secret,
         secret_namespace: namespace.or_else(|| Some("default".to_owned())),
         read_only: source.read_only,
-    });
+    }));
     Ok(())
 }
 

@@ -34,12 +34,12 @@ fn to_csi(volume: &mut Volume) -> Result<CsiSource, Untranslatable> {
 fn to_in_tree(volume: &mut Volume, source: CsiSource) -> Result<(), Untranslatable> {
     // Nothing in the name of a zone says which region it is in.
     zones::to_in_tree(volume, ZONE, None)?;
-    volume.spec.get_or_insert_default().cinder = Some(CinderPersistentVolumeSource {
+    volume.spec.get_or_insert_default().cinder = Some(Box::new(CinderPersistentVolumeSource {
         volume_id: source.volume_handle,
         fs_type: source.fs_type,
         read_only: source.read_only,
         secret_ref: None,
-    });
+    }));
     Ok(())
 }
 

@@ -66,12 +66,12 @@ fn to_in_tree(volume: &mut Volume, source: CsiSource) -> Result<(), Untranslatab
     let pd_name = pd_name.ok_or_else(|| Untranslatable::Handle(source.volume_handle.clone()))?;
     let partition = super::partition(&source)?;
     zones::to_in_tree(volume, ZONE, Some(region_of))?;
-    volume.spec.get_or_insert_default().gce_persistent_disk = Some(GCEPersistentDiskVolumeSource {
+    volume.spec.get_or_insert_default().gce_persistent_disk = Some(Box::new(GCEPersistentDiskVolumeSource {
         pd_name,
         fs_type: source.fs_type,
         read_only: source.read_only,
         partition,
-    });
+    }));
     Ok(())
 }
 

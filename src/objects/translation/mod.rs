@@ -20,11 +20,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    CSIPersistentVolumeSource, CinderPersistentVolumeSource, PersistentVolumeSpec, Volume as PodVolume,
+    CSIPersistentVolumeSource, CinderPersistentVolumeSource, Volume as PodVolume,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Class, Volume, annotation, annotations};
+use super::{Class, Volume, annotation, annotations, kept::VolumeSpec};
 
 pub use node::{OnNodes, is_migrated_on};
 
@@ -67,7 +67,7 @@ pub struct Migration {
     /// leaves two plugins out, though it translates their volumes elsewhere.
     is_placed: bool,
     /// Whether the volume is of the plugin.
-    holds: fn(&PersistentVolumeSpec) -> bool,
+    holds: fn(&VolumeSpec) -> bool,
     /// Takes the plugin's source out, says where the volume is in the driver's words, and returns the driver's source.
     to_csi: fn(&mut Volume) -> Result<CsiSource, Untranslatable>,
     /// Puts the plugin's source in, for the driver's, and says where the volume is in Kubernetes' words.
@@ -141,7 +141,7 @@ pub fn volume_to_csi(volume: &Volume) -> Result<Volume, Untranslatable> {
     let migration = migration_of(volume).ok_or(Untranslatable::NotMigrated)?;
     let mut volume = volume.clone();
     let source = (migration.to_csi)(&mut volume)?;
-    volume.spec.get_or_insert_default().csi = Some(source);
+    volume.spec.get_or_insert_default().csi = Some(Box::new(source));
     Ok(volume)
 }
 
@@ -153,7 +153,7 @@ pub fn volume_to_in_tree(volume: &Volume) -> Result<Volume, Untranslatable> {
     let mut volume = volume.clone();
     let source = volume.spec.get_or_insert_default().csi.take().ok_or(Untranslatable::NotMigrated)?;
     let migration = row(|migration| migration.driver == source.driver);
-    (migration.ok_or(Untranslatable::NotMigrated)?.to_in_tree)(&mut volume, source)?;
+    (migration.ok_or(Untranslatable::NotMigrated)?.to_in_tree)(&mut volume, *source)?;
     Ok(volume)
 }
 
@@ -179,20 +179,20 @@ pub fn attaching_driver(provisioner: &str) -> Option<&str> {
 }
 
 /// A volume that stands in a pod, with its in-tree source alone, as if it were one of the cluster.
-fn alone(volume: &PodVolume) -> PersistentVolumeSpec {
+fn alone(volume: &PodVolume) -> VolumeSpec {
     let cinder = volume.cinder.as_ref().map(|source| CinderPersistentVolumeSource {
         volume_id: source.volume_id.clone(),
         fs_type: source.fs_type.clone(),
         read_only: source.read_only,
         secret_ref: None,
     });
-    PersistentVolumeSpec {
-        aws_elastic_block_store: volume.aws_elastic_block_store.clone(),
-        azure_disk: volume.azure_disk.clone(),
-        cinder,
-        gce_persistent_disk: volume.gce_persistent_disk.clone(),
-        portworx_volume: volume.portworx_volume.clone(),
-        ..PersistentVolumeSpec::default()
+    VolumeSpec {
+        aws_elastic_block_store: volume.aws_elastic_block_store.clone().map(Box::new),
+        azure_disk: volume.azure_disk.clone().map(Box::new),
+        cinder: cinder.map(Box::new),
+        gce_persistent_disk: volume.gce_persistent_disk.clone().map(Box::new),
+        portworx_volume: volume.portworx_volume.clone().map(Box::new),
+        ..VolumeSpec::default()
     }
 }
 

@@ -46,11 +46,11 @@ fn to_csi(volume: &mut Volume) -> Result<CsiSource, Untranslatable> {
 
 #[expect(clippy::unnecessary_wraps, reason = "another plugin may refuse")]
 fn to_in_tree(volume: &mut Volume, source: CsiSource) -> Result<(), Untranslatable> {
-    volume.spec.get_or_insert_default().portworx_volume = Some(PortworxVolumeSource {
+    volume.spec.get_or_insert_default().portworx_volume = Some(Box::new(PortworxVolumeSource {
         volume_id: source.volume_handle,
         fs_type: source.fs_type,
         read_only: source.read_only,
-    });
+    }));
     Ok(())
 }
 

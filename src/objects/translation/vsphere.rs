@@ -57,11 +57,11 @@ fn to_in_tree(volume: &mut Volume, source: CsiSource) -> Result<(), Untranslatab
     }
     // The driver's own name of a disk means nothing to the plugin; in its attributes is the path that does.
     let path = source.volume_attributes.unwrap_or_default().remove("initialvolumefilepath");
-    volume.spec.get_or_insert_default().vsphere_volume = Some(VsphereVirtualDiskVolumeSource {
+    volume.spec.get_or_insert_default().vsphere_volume = Some(Box::new(VsphereVirtualDiskVolumeSource {
         volume_path: path.unwrap_or_default(),
         fs_type: source.fs_type,
         ..VsphereVirtualDiskVolumeSource::default()
-    });
+    }));
     Ok(())
 }
 

@@ -5,9 +5,10 @@
 use super::call::Kind;
 use super::key::Key;
 use super::world::{Watched, World};
+use crate::objects;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{
     CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttributesClass,
 };
@@ -23,7 +24,7 @@ pub fn take(world: &mut World, object: Value, gone: bool, keys: &mut BTreeSet<Ke
         Some(Kind::Node) => typed::<Node>,
         Some(Kind::Pod) => typed::<Pod>,
         Some(Kind::Claim) => typed::<PersistentVolumeClaim>,
-        Some(Kind::Volume) => typed::<PersistentVolume>,
+        Some(Kind::Volume) => typed::<objects::Volume>,
         Some(Kind::StorageClass) => typed::<StorageClass>,
         Some(Kind::AttributesClass) => typed::<VolumeAttributesClass>,
         Some(Kind::CsiNode) => typed::<CSINode>,

@@ -13,11 +13,12 @@ use super::world::{Watched, World};
 use super::{garbage, intake, kubelet, protection, provisioner, workloads};
 use crate::act;
 use crate::cluster::{self, Object};
+use crate::objects;
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{
     CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttributesClass,
 };
@@ -119,7 +120,7 @@ impl State {
             },
             act::watch::Change::Listed(kind, keys) => match kind {
                 cluster::Kind::Claim => self.retain::<PersistentVolumeClaim>(&keys),
-                cluster::Kind::Volume => self.retain::<PersistentVolume>(&keys),
+                cluster::Kind::Volume => self.retain::<objects::Volume>(&keys),
                 cluster::Kind::Class => self.retain::<StorageClass>(&keys),
                 cluster::Kind::Pod => self.retain::<Pod>(&keys),
                 cluster::Kind::Node => self.retain::<Node>(&keys),

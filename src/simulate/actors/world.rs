@@ -9,9 +9,10 @@ use super::family::Family;
 use super::key::Key;
 use super::relation::Relation;
 use super::routes;
+use crate::objects;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Volume};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim, Pod, Volume};
 use k8s_openapi::api::storage::v1::{
     CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttributesClass,
 };
@@ -45,7 +46,7 @@ pub struct World {
     pub(super) nodes: Store<Node>,
     pub(super) pods: Store<Pod>,
     pub(super) claims: Store<PersistentVolumeClaim>,
-    pub(super) volumes: Store<PersistentVolume>,
+    pub(super) volumes: Store<objects::Volume>,
     pub(super) classes: Store<StorageClass>,
     pub(super) attributes_classes: Store<VolumeAttributesClass>,
     pub(super) csi_nodes: Store<CSINode>,
@@ -144,7 +145,7 @@ impl World {
             Kind::Node => of::<Node>(self, name),
             Kind::Pod => of::<Pod>(self, name),
             Kind::Claim => of::<PersistentVolumeClaim>(self, name),
-            Kind::Volume => of::<PersistentVolume>(self, name),
+            Kind::Volume => of::<objects::Volume>(self, name),
             Kind::StorageClass => of::<StorageClass>(self, name),
             Kind::AttributesClass => of::<VolumeAttributesClass>(self, name),
             Kind::CsiNode => of::<CSINode>(self, name),

@@ -59,25 +59,22 @@ fn amount(value: &Value) -> Option<Quantity> {
     Quantity::parse(value.as_str()?).ok()
 }
 
-fn resource_name(name: &str, entry: &Field<'_>, causes: &mut Causes) {
-    if let Some(why) = names::qualified_name(name) {
-        causes.push(Cause::invalid(entry.path.as_str(), name, &why));
-    } else if !name.contains('/') {
-        let standard =
-            matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
-        if !standard {
-            if name != "storage" && !crate::validate::quotas::is_resource(name) {
-                causes.push(Cause::invalid(
-                    entry.path.as_str(),
-                    name,
-                    "must be a standard resource type or fully qualified",
-                ));
-            }
-            causes.push(Cause::invalid(
-                entry.path.as_str(),
-                name,
-                "must be a standard resource for containers",
-            ));
-        }
+/// The name of what a container asks for.
+pub(in crate::validate) fn resource_name(name: &str, entry: &Field<'_>, causes: &mut Causes) {
+    let wrong = |why: &str| Cause::invalid(entry.path.as_str(), name, why);
+    let malformed = names::qualified_names(name);
+    let standard = matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
+    let plain = !name.contains('/');
+    if malformed.is_empty()
+        && plain
+        && !standard
+        && name != "storage"
+        && !crate::validate::quotas::is_resource(name)
+    {
+        causes.push(wrong("must be a standard resource type or fully qualified"));
+    }
+    causes.extend(malformed.iter().map(|why| wrong(why)));
+    if plain && !standard {
+        causes.push(wrong("must be a standard resource for containers"));
     }
 }

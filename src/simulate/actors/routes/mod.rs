@@ -13,7 +13,8 @@ use super::kubelet::is_unready;
 use super::protection::{CLAIM_FINALIZER, CLASS_FINALIZER, VOLUME_FINALIZER, attributes_of_claim};
 use super::provisioner::{SELECTED_NODE, class_of, driver_of};
 use super::world::{Store, Watched, World, annotation, has_finalizer, node_of, phase};
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim};
+use crate::objects;
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::{
     CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttributesClass,
 };
@@ -96,7 +97,7 @@ fn wake_attributes(class: String, world: &World, keys: &mut Keys) {
     }
 }
 
-fn attributes_of_volume(volume: &PersistentVolume) -> Option<String> {
+fn attributes_of_volume(volume: &objects::Volume) -> Option<String> {
     volume.spec.as_ref()?.volume_attributes_class_name.clone().filter(|class| !class.is_empty())
 }
 
@@ -168,7 +169,7 @@ impl Watched for PersistentVolumeClaim {
     }
 }
 
-impl Watched for PersistentVolume {
+impl Watched for objects::Volume {
     stored!(Volume, volumes);
 
     fn index(&self, world: &mut World, present: bool) {
