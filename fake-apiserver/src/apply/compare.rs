@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::apply::element::{Element, compare as order};
 use crate::apply::set::Set;
-use crate::apply::walk::{Form, as_list, as_map, by_step, field, form, same_form, step};
+use crate::apply::walk::{Form, as_list, as_map, by_step, field, form, same_form};
 use crate::schema::{Items, Link, ListShape, MapShape};
 
 /// What became of each field.
@@ -183,13 +183,10 @@ fn mention(link: &Link, value: &Value, path: &mut Vec<Element>, set: &mut Set) {
         Form::Scalar => set.insert(path),
         Form::List(list) if list.how == Items::Atomic => set.insert(path),
         Form::List(list) => {
-            let counted = by_step(list, as_list(Some(value)));
-            for item in as_list(Some(value)).into_iter().flatten() {
-                let Ok(step) = step(list, item) else { continue };
-                let once = counted.get(&step).is_some_and(|items| items.len() == 1);
+            for (step, items) in by_step(list, as_list(Some(value))) {
                 path.push(step);
-                if once {
-                    mention(&list.items, item, path, set);
+                if let [once] = items[..] {
+                    mention(&list.items, once, path, set);
                 }
                 set.insert(path);
                 path.pop();
