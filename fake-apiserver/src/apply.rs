@@ -13,6 +13,7 @@ mod scale;
 mod set;
 mod walk;
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -61,7 +62,7 @@ pub(crate) struct Subject<'a> {
     /// Fields that this endpoint does not write.
     pub(crate) reset: &'a Reset,
     /// What an object of the kind is before anything is set.
-    pub(crate) nothing: &'a dyn Fn() -> Value,
+    pub(crate) nothing: &'a dyn Fn() -> Cow<'static, Value>,
     /// Whether managers of another version name the same fields.
     pub(crate) knows: &'a dyn Fn(&str) -> bool,
     /// A version that names fields of its own, and in which the same objects are shown too.
@@ -86,12 +87,16 @@ struct Changes<'a> {
 
 impl<'a> Changes<'a> {
     fn between(subject: &'a Subject, old: &Value, new: &Value) -> Self {
-        let filtered = |changes: Comparison| changes.filtered(|set| subject.reset.filter(set));
-        let other = subject.other.as_ref().map(|other| {
-            let changes = compare(other.schema, &(other.to)(old), &(other.to)(new));
-            (other.api_version, filtered(changes))
-        });
-        Self { own: filtered(compare(subject.schema, old, new)), other }
+        let compare = |schema: &Link, old: &Value, new: &Value| {
+            let mut changes = compare(schema, old, new);
+            changes.filter(|set| subject.reset.filter(set));
+            changes
+        };
+        let other = subject
+            .other
+            .as_ref()
+            .map(|other| (other.api_version, compare(other.schema, &(other.to)(old), &(other.to)(new))));
+        Self { own: compare(subject.schema, old, new), other }
     }
 
     /// The changes of the fields that a version names.
@@ -106,7 +111,7 @@ impl<'a> Changes<'a> {
 /// The fields that an endpoint leaves alone, whatever is written.
 pub(crate) enum Reset {
     /// These, and what is below them.
-    Only(Set),
+    Only(&'static Set),
     /// All but those below these paths, where `*` is any step.
     AllBut(&'static [&'static [&'static str]]),
 }
@@ -136,10 +141,10 @@ pub(crate) struct Applied {
 }
 
 impl Reset {
-    fn filter(&self, set: &Set) -> Set {
+    fn filter(&self, set: &mut Set) {
         match self {
-            Self::Only(reset) => set.without(reset),
-            Self::AllBut(kept) => set.below_any(kept),
+            Self::Only(reset) => set.leave_out(reset),
+            Self::AllBut(kept) => *set = set.below_any(kept),
         }
     }
 }
@@ -267,7 +272,8 @@ fn apply_once(
     managers.retain(|entry| (subject.knows)(&entry.api_version));
     let identity = writer.identity(true, subject.api_version);
     let last = managers.get(&identity).cloned();
-    let owned = subject.reset.filter(&set_of(subject.schema, configuration));
+    let mut owned = set_of(subject.schema, configuration);
+    subject.reset.filter(&mut owned);
     let mut time = last.as_ref().and_then(|entry| entry.time.clone());
     managers.put(Entry {
         identity: identity.clone(),

@@ -4,7 +4,7 @@
 mod index;
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
 
@@ -12,6 +12,7 @@ use crate::autoscalers;
 use crate::crds::Custom;
 use crate::events;
 use crate::object::Object;
+use crate::schema::Link;
 use crate::table::custom::CustomColumn;
 
 pub(crate) use index::Kinds;
@@ -39,7 +40,25 @@ pub(crate) struct Kind {
     pub(crate) custom: bool,
     /// What its objects have to be like, for kinds that come from a `CustomResourceDefinition`.
     pub(crate) definition: Option<Custom>,
+    pub(crate) found: Found,
 }
+
+/// What was looked up for a kind, once: it follows from the other fields.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    /// The tree of its schema.
+    pub(crate) tree: OnceLock<Link>,
+    /// The place of its type among the shapes.
+    pub(crate) shape: OnceLock<Option<usize>>,
+}
+
+impl PartialEq for Found {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Found {}
 
 /// What sets a kind apart from the usual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +215,7 @@ pub(crate) fn scale() -> Arc<Kind> {
             columns: Vec::new(),
             custom: false,
             definition: None,
+            found: Found::default(),
         })
     });
     SCALE.clone()
@@ -245,6 +265,7 @@ impl Kind {
             columns: definition.columns.clone(),
             custom: true,
             definition: Some(definition),
+            found: Found::default(),
         }
     }
 

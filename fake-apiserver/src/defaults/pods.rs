@@ -8,13 +8,10 @@ use crate::object::{as_map_mut, at};
 use crate::quantity::Quantity;
 
 pub(super) fn pod(value: &mut Value) {
-    default_in(map(value, "status"), "phase", "Pending".into());
     super::condition_times(value);
     let spec = map(value, "spec");
     pod_spec(spec);
     default_in(spec, "enableServiceLinks", true.into());
-    default_in(spec, "serviceAccountName", "default".into());
-    same_account(spec);
     tolerate_lost_nodes(spec);
     let on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for field in ["containers", "initContainers"] {
@@ -67,6 +64,9 @@ fn fields_of_pod(shown: &mut Value) {
 
 /// Whether an image names no version, or the newest.
 fn is_latest(image: &str) -> bool {
+    if image.is_empty() {
+        return false;
+    }
     let (repository, name) = image.rsplit_once('/').unwrap_or(("", image));
     let fits = |text: &str| {
         text.bytes().all(|byte| {

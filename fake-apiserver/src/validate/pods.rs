@@ -289,7 +289,10 @@ fn allow(spec: &mut Value, wanted: &Value, causes: &mut Vec<Cause>) {
         let images: Vec<Value> = list(wanted, part).map(|container| container["image"].clone()).collect();
         let containers = spec.get_mut(part).and_then(Value::as_array_mut).into_iter().flatten();
         for (container, image) in containers.zip(images) {
-            as_map_mut(container).insert("image".into(), if image.is_null() { "".into() } else { image });
+            match image {
+                Value::Null => as_map_mut(container).remove("image"),
+                image => as_map_mut(container).insert("image".into(), image),
+            };
         }
     }
     let mut free = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates", "ephemeralContainers"];
@@ -313,6 +316,8 @@ fn allow(spec: &mut Value, wanted: &Value, causes: &mut Vec<Cause>) {
                 is,
                 "no additions/deletions to non-empty NodeSelectorTerms list are allowed",
             ));
+        } else {
+            terms_only_grow(&was, &is, path, causes);
         }
         free.extend(["nodeSelector", "affinity"]);
     }
@@ -321,6 +326,22 @@ fn allow(spec: &mut Value, wanted: &Value, causes: &mut Vec<Cause>) {
             Some(value) => as_map_mut(spec).insert(field.into(), value.clone()),
             None => as_map_mut(spec).remove(field),
         };
+    }
+}
+
+/// Each term of a gated pod may get more requirements behind those that it has.
+fn terms_only_grow(was: &Value, is: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let (was, is) = (was.as_array().into_iter().flatten(), is.as_array().into_iter().flatten());
+    for (index, (before, after)) in was.zip(is).enumerate() {
+        let parts = ["matchExpressions", "matchFields"];
+        let all = |term: &Value, part: &str| term[part].as_array().cloned().unwrap_or_default();
+        let selects = |term: &Value| parts.iter().any(|part| !all(term, part).is_empty());
+        let grows = parts.iter().all(|part| all(after, part).starts_with(&all(before, part)));
+        if !grows || !selects(before) && selects(after) {
+            let field = format!("spec.affinity.nodeAffinity.{path}.nodeSelectorTerms[{index}]");
+            let why = "only additions are allowed (no mutations or deletions)";
+            causes.push(Cause::invalid(field, after.clone(), why));
+        }
     }
 }
 
