@@ -2,16 +2,12 @@
 //! rows. Never holds an object. Answers to the REST storage registrations under `kubernetes/pkg/registry`.
 
 mod index;
+mod views;
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use serde_json::Value;
-
-use crate::autoscalers;
 use crate::crds::Custom;
-use crate::events;
-use crate::object::Object;
 use crate::schema::Link;
 use crate::table::custom::CustomColumn;
 
@@ -302,32 +298,6 @@ impl Kind {
         }
     }
 
-    /// How a stored object is shown as one of this kind; nothing when it is shown as it is stored.
-    pub(crate) fn view(&self, stored: &Value) -> Option<Value> {
-        if self.is_events_view() {
-            return Some(events::to_view(stored));
-        }
-        if self.is_view() {
-            return Some(autoscalers::to_older(stored));
-        }
-        self.definition.as_ref()?.shown(stored)
-    }
-
-    /// An object of this kind in the form in which it is stored.
-    pub(crate) fn kept(&self, value: Value) -> Value {
-        match self.kept_as() {
-            Some((_, _, "Event")) => events::to_core(&value),
-            Some(_) => autoscalers::to_newer(&value),
-            None => value,
-        }
-    }
-
-    /// The same of an object of the store, which is not parsed for nothing.
-    pub(crate) fn view_of(&self, stored: &Object) -> Option<Value> {
-        let differs = self.is_view() || self.definition.is_some();
-        if differs { self.view(&stored.value) } else { None }
-    }
-
     /// The verbs in discovery, in the order in which the real server gives them.
     pub(crate) fn verbs(&self) -> Vec<&'static str> {
         if self.definition.is_some() {
@@ -339,27 +309,6 @@ impl Kind {
             verbs.retain(|verb| *verb != "deletecollection");
         }
         verbs
-    }
-
-    /// The kind with which this one shares its objects, and in whose form they are stored, where that is another one.
-    pub(crate) fn kept_as(&self) -> Option<(&'static str, &'static str, &'static str)> {
-        match (&*self.group, &*self.version, &*self.kind) {
-            ("events.k8s.io", ..) => Some((CORE, "v1", "Event")),
-            ("autoscaling", "v1", "HorizontalPodAutoscaler") => {
-                Some(("autoscaling", "v2", "HorizontalPodAutoscaler"))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether its objects are stored as another kind's.
-    pub(crate) fn is_view(&self) -> bool {
-        self.kept_as().is_some()
-    }
-
-    /// The two event APIs are two views of one store.
-    pub(crate) fn is_events_view(&self) -> bool {
-        self.group == "events.k8s.io"
     }
 
     /// Whether a PUT has to say which version it replaces.
