@@ -125,6 +125,14 @@ pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<(), &'stati
             workloads::complete_status(&kind.kind, value);
         }
         "Node" => node_status(value),
+        "Service" if text(value, &["spec", "type"]) == "LoadBalancer" => {
+            let points = map(value, "status").get_mut("loadBalancer");
+            for point in points.into_iter().flat_map(|points| items(points, "ingress")) {
+                if !text(point, &["ip"]).is_empty() {
+                    default_in(point, "ipMode", "VIP".into());
+                }
+            }
+        }
         _ => {}
     }
     Ok(())

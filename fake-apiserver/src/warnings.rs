@@ -46,6 +46,7 @@ pub(crate) fn of(kind: &Kind, old: Option<&Value>, value: &Value) -> Vec<String>
             warnings.extend(pods::of(&object));
         }
         ("", "Service") => warnings.extend(services::of(&object)),
+        ("", "Endpoints") => networks::of_endpoints(&object, &mut warnings),
         ("", "Node") => {
             if !object.at("spec.externalID").is_empty() {
                 let why = "this field is deprecated, and is unused by Kubernetes";
@@ -75,8 +76,15 @@ pub(crate) fn of(kind: &Kind, old: Option<&Value>, value: &Value) -> Vec<String>
 /// What there is to say of a status that was written alone.
 pub(crate) fn of_status(kind: &Kind, value: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
-    if (&*kind.group, &*kind.kind) == ("networking.k8s.io", "Ingress") {
+    if matches!((&*kind.group, &*kind.kind), ("networking.k8s.io", "Ingress") | ("", "Service")) {
         networks::of_status(&Field::root(value), &mut warnings);
+    }
+    if (&*kind.group, &*kind.kind) == ("", "Pod") {
+        for list in ["podIPs", "hostIPs"] {
+            for ip in Field::root(value).at("status").at(list).items() {
+                addresses::address(&ip.at("ip"), &mut warnings);
+            }
+        }
     }
     warnings
 }

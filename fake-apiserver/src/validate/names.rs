@@ -160,14 +160,6 @@ pub(crate) fn data_key(text: &str) -> Vec<String> {
     wrong
 }
 
-/// An address of either family, without leading zeros.
-pub(crate) fn address(text: &str) -> Vec<String> {
-    if text.parse::<std::net::IpAddr>().is_ok() {
-        return Vec::new();
-    }
-    vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()]
-}
-
 /// The value of a label.
 pub(crate) fn label_value(text: &str) -> Option<String> {
     label_values(text).into_iter().next()

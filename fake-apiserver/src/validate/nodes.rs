@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::field::Field;
-use super::names;
+use super::{addresses, names};
 use crate::object::text;
 use crate::quantity::Quantity;
 use crate::status::Cause;
@@ -12,12 +12,10 @@ const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 pub(super) fn create(value: &Value) -> Vec<Cause> {
     let mut causes = taints(value);
-    for (index, cidr) in value["spec"]["podCIDRs"].as_array().into_iter().flatten().enumerate() {
-        let range = cidr.as_str().unwrap_or_default();
-        let field = format!("spec.podCIDRs[{index}]");
-        causes.extend(self::cidr(range).iter().map(|why| Cause::invalid(field.as_str(), range, why)));
-    }
     let ranges = Field::root(value).at("spec.podCIDRs");
+    for range in ranges.items() {
+        addresses::range(&range, &mut causes);
+    }
     if names::shares_family(ranges.items().iter().map(Field::text)) {
         causes.push(ranges.invalid("may specify no more than one CIDR for each IP family"));
     }
@@ -41,17 +39,6 @@ fn amounts(value: &Value) -> Vec<Cause> {
         }
     }
     causes
-}
-
-/// A range of addresses.
-pub(super) fn cidr(text: &str) -> Vec<String> {
-    let parsed = text.split_once('/').and_then(|(address, bits)| {
-        Some((address.parse::<std::net::IpAddr>().ok()?, bits.parse::<u8>().ok()?))
-    });
-    if parsed.is_none_or(|(address, bits)| bits > if address.is_ipv4() { 32 } else { 128 }) {
-        return vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()];
-    }
-    Vec::new()
 }
 
 fn taints(value: &Value) -> Vec<Cause> {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use self::volumes::Volumes;
 use super::field::{Causes, Field};
-use super::{metadata, names, selectors};
+use super::{addresses, metadata, names, selectors};
 use crate::object::{as_map_mut, text};
 use crate::status::Cause;
 
@@ -114,7 +114,7 @@ fn pod_spec(spec: &Field<'_>, name: &str, is_pod: bool, causes: &mut Causes) {
     named(spec, causes);
     affinity::tolerations(spec, causes);
     for alias in spec.at("hostAliases").items() {
-        alias.at("ip").follow(names::address, causes);
+        addresses::address(&alias.at("ip"), causes);
         for name in alias.at("hostnames").items() {
             name.follow(names::subdomain, causes);
         }
@@ -192,7 +192,7 @@ fn dns(spec: &Field<'_>, causes: &mut Causes) {
         causes.push(servers.invalid("must not have more than 3 nameservers"));
     }
     for server in servers.items() {
-        server.follow(names::address, causes);
+        addresses::address(&server, causes);
     }
     let searches = config.at("searches");
     if searches.len() > 32 {

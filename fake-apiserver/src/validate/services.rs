@@ -33,7 +33,7 @@ pub(super) fn create(value: &Value) -> Causes {
         addresses(&spec, &mut causes);
     }
     for ip in spec.at("externalIPs").items() {
-        ip.follow(names::address, &mut causes);
+        reachable(&ip, &mut causes);
     }
     if kind.is_empty() {
         causes.push(spec.at("type").required(""));
@@ -160,7 +160,7 @@ pub(super) fn addresses(spec: &Field<'_>, causes: &mut Causes) {
                 causes.push(all.invalid("'None' must be the first and only value"));
             }
         } else {
-            ip.follow(names::address, causes);
+            super::addresses::address(ip, causes);
         }
     }
     let wrong = causes.len() > before;
@@ -193,8 +193,8 @@ fn balancer(spec: &Field<'_>, kind: &str, causes: &mut Causes) {
         causes.push(ranges.forbidden(ONLY));
     }
     for range in ranges.items() {
-        let range = Field::new(range.value, range.path);
-        range.follow(|text| super::nodes::cidr(text.trim()), causes);
+        let text = Value::from(range.text().trim());
+        super::addresses::range(&Field::new(&text, range.path), causes);
     }
     let (allocate, class) = (spec.at("allocateLoadBalancerNodePorts"), spec.at("loadBalancerClass"));
     if allocate.is_set() && !balanced {
@@ -238,19 +238,36 @@ fn traffic(spec: &Field<'_>, kind: &str, causes: &mut Causes) {
     }
 }
 
+/// An address that is well written, and may be behind a service.
+fn reachable(ip: &Field<'_>, causes: &mut Causes) {
+    if let Some(address) = super::addresses::address(ip, causes) {
+        super::addresses::endpoint(address, ip, causes);
+    }
+}
+
 /// What a load balancer says of itself, which only one may.
 pub(super) fn status(new: &Value) -> Causes {
     let ingress = Field::root(new).at("status.loadBalancer.ingress");
     let mut causes = Causes::new();
     if !ingress.is_empty() && text(new, &["spec", "type"]) != "LoadBalancer" {
         causes.push(ingress.forbidden("may only be used when `spec.type` is 'LoadBalancer'"));
+        return causes;
     }
     for one in ingress.items() {
-        for (field, rule) in
-            [("ip", names::address as fn(&str) -> Vec<String>), ("hostname", names::subdomain)]
-        {
-            if !one.at(field).is_empty() {
-                one.at(field).follow(rule, &mut causes);
+        let (address, mode, host) = (one.at("ip"), one.at("ipMode"), one.at("hostname"));
+        if !address.is_empty() {
+            super::addresses::address(&address, &mut causes);
+        }
+        match (mode.is_set(), address.is_empty()) {
+            (false, false) => causes.push(mode.required("must be specified when `ip` is set")),
+            (true, true) => causes.push(mode.forbidden("may not be specified when `ip` is not set")),
+            (true, false) => mode.must_be_one_of(&["Proxy", "VIP"], &mut causes),
+            (false, true) => {}
+        }
+        if !host.is_empty() {
+            host.follow(names::subdomain, &mut causes);
+            if super::addresses::sloppy(host.text()).is_some() {
+                causes.push(host.invalid("must be a DNS name, not an IP address"));
             }
         }
     }
@@ -305,7 +322,13 @@ pub(super) fn endpoints(value: &Value) -> Causes {
             causes.push(subset.required("must specify `addresses` or `notReadyAddresses`"));
         }
         for address in ready.items().into_iter().chain(not_ready.items()) {
-            address.at("ip").follow(names::address, &mut causes);
+            let ip = address.at("ip");
+            super::addresses::address(&ip, &mut causes);
+            // Upstream looks at it twice, however it is written.
+            match super::addresses::sloppy(ip.text()) {
+                Some(address) => super::addresses::endpoint(address, &ip, &mut causes),
+                None => causes.push(ip.invalid("must be a valid IP address")),
+            }
             if !address.at("hostname").is_empty() {
                 address.at("hostname").follow(names::label, &mut causes);
             }

@@ -23,6 +23,21 @@ pub(super) fn of_slice(is_new: bool, slice: &Field<'_>, said: &mut Vec<String>) 
     }
 }
 
+/// The same of the older endpoints.
+pub(super) fn of_endpoints(endpoints: &Field<'_>, said: &mut Vec<String>) {
+    let by = text(endpoints.value, &["metadata", "labels", "endpoints.kubernetes.io/managed-by"]);
+    if by == "endpoint-controller" {
+        return;
+    }
+    for subset in endpoints.at("subsets").items() {
+        for list in ["addresses", "notReadyAddresses"] {
+            for address in subset.at(list).items() {
+                addresses::address(&address.at("ip"), said);
+            }
+        }
+    }
+}
+
 /// A class that is named the way in which it was before there were classes.
 pub(super) fn of_class(ingress: &Field<'_>) -> Option<String> {
     let annotated = ingress.value["metadata"]["annotations"].get(CLASS_ANNOTATION).is_some();
@@ -31,7 +46,7 @@ pub(super) fn of_class(ingress: &Field<'_>) -> Option<String> {
     })
 }
 
-/// Where an ingress is reached.
+/// Where an ingress or a service is reached.
 pub(super) fn of_status(ingress: &Field<'_>, said: &mut Vec<String>) {
     for point in ingress.at("status.loadBalancer.ingress").items() {
         // Upstream names the point and not its address.

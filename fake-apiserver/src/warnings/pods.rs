@@ -104,6 +104,12 @@ pub(super) fn of(pod: &Field<'_>) -> Vec<String> {
     for side in ["podAffinity", "podAntiAffinity"] {
         affinity(&spec.at("affinity").at(side), &mut said);
     }
+    for server in spec.at("dnsConfig.nameservers").items() {
+        super::addresses::address(&server, &mut said);
+    }
+    for alias in spec.at("hostAliases").items() {
+        super::addresses::address(&alias.at("ip"), &mut said);
+    }
     said
 }
 

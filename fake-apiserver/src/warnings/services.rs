@@ -15,6 +15,11 @@ pub(super) fn of(service: &Field<'_>) -> Vec<String> {
     let external = spec.at("type").text() == "ExternalName";
     let headless = spec.at("type").text() == "ClusterIP" && spec.at("clusterIP").text() == "None";
     let outside = !spec.at("externalIPs").is_empty();
+    if !headless && !external {
+        for ip in spec.at("clusterIPs").items() {
+            addresses::address(&ip, &mut said);
+        }
+    }
     if headless {
         if !spec.at("loadBalancerIP").is_empty() {
             said.push("spec.loadBalancerIP is ignored for headless services".to_owned());
@@ -25,11 +30,16 @@ pub(super) fn of(service: &Field<'_>) -> Vec<String> {
         if spec.at("sessionAffinity").text() != "None" {
             said.push("spec.SessionAffinity is ignored for headless services".to_owned());
         }
-    } else if outside && !external {
+    }
+    for ip in spec.at("externalIPs").items() {
+        addresses::address(&ip, &mut said);
+    }
+    if !headless && outside && !external {
         said.push(
             "spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned(),
         );
     }
+    addresses::address(&spec.at("loadBalancerIP"), &mut said);
     for range in spec.at("loadBalancerSourceRanges").items() {
         addresses::range(&range, &mut said);
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::object::text;
 use crate::validate::field::{Causes, Field};
-use crate::validate::names;
+use crate::validate::{addresses, names};
 
 /// Conditions that Kubernetes itself sets.
 const SYSTEM: &[&str] = &["PodScheduled", "Ready", "Initialized"];
@@ -38,16 +38,16 @@ pub(crate) fn update(old: &Value, new: &Value) -> Causes {
         }
     }
     not_negative(&status.at("observedGeneration"), &mut causes);
-    addresses(&status, "podIPs", &mut causes);
-    addresses(&status, "hostIPs", &mut causes);
+    of_family(&status, "podIPs", &mut causes);
+    of_family(&status, "hostIPs", &mut causes);
     causes
 }
 
-fn addresses(status: &Field<'_>, list: &str, causes: &mut Causes) {
+fn of_family(status: &Field<'_>, list: &str, causes: &mut Causes) {
     let all = status.at(list);
     let items = all.items();
     for item in &items {
-        Field::new(item.at("ip").value, item.path.as_str()).follow(names::address, causes);
+        addresses::address(&Field::new(item.at("ip").value, item.path.as_str()), causes);
     }
     if names::shares_family(items.iter().map(|item| item.at("ip").text())) {
         causes.push(all.invalid("may specify no more than one IP for each IP family"));
