@@ -20,7 +20,7 @@ use crate::object::{as_map_mut, at, map_mut, metadata_mut, text};
 /// The same where a list that is empty is not one that is missing: what is reduced says no more which it was.
 pub(crate) fn apply_first(kind: &Kind, value: &mut Value) {
     if (&*kind.group, &*kind.kind) == ("autoscaling", "HorizontalPodAutoscaler") {
-        autoscalers::apply(value);
+        autoscalers::apply(value, kind.is_view());
     }
 }
 
@@ -85,6 +85,13 @@ fn counted(request: &mut Value) {
     default_in(request, "allocationMode", "ExactCount".into());
     if request["allocationMode"] == "ExactCount" {
         default_in(request, "count", 1.into());
+    }
+}
+
+/// What an object gets when it is read again in the form in which it is stored, which is not the one that it came in.
+pub(crate) fn apply_last(kind: &Kind, value: &mut Value) {
+    if (&*kind.group, &*kind.kind) == ("autoscaling", "HorizontalPodAutoscaler") && kind.is_view() {
+        autoscalers::apply(value, false);
     }
 }
 

@@ -118,7 +118,7 @@ pub(crate) fn components(group: &str, version: &str) -> Map<String, Value> {
     wanted.extend(common.map(|(name, _)| *name));
     wanted.extend(subresources(group));
     let kept = closure(wanted).into_iter();
-    kept.map(|component| (component.name.to_owned(), narrowed(component.value(), group))).collect()
+    kept.map(|component| (component.name.to_owned(), narrowed(component.value(), group, version))).collect()
 }
 
 /// These components and all that they refer to, by name.
@@ -168,13 +168,14 @@ fn references<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// The few components that belong to every group say in each document only that they belong to that one.
-fn narrowed(schema: &Value, group: &str) -> Value {
+/// The few components that belong to every group say in each document only that they belong to that one, in that version.
+fn narrowed(schema: &Value, group: &str, version: &str) -> Value {
     let mut schema = schema.clone();
     if let Some(Value::Array(kinds)) = schema.get_mut("x-kubernetes-group-version-kind")
         && kinds.len() > 1
     {
-        kinds.retain(|kind| kind["group"] == "" || kind["group"] == group);
+        let own = |kind: &Value| kind["group"] == group && kind["version"] == version;
+        kinds.retain(|kind| kind["group"] == "" || own(kind));
     }
     schema
 }

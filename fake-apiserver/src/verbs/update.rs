@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::admission;
 use crate::answer::Answer;
 use crate::crds;
+use crate::defaults;
 use crate::kinds::Trait;
 use crate::object::{Object, metadata_mut, strings, text};
 use crate::patch;
@@ -193,6 +194,7 @@ pub(crate) fn write(
         strategy::keep_other_parts(target, old, &mut value)?;
     } else {
         admit(server, store, target, old, &mut value, fields, brought)?;
+        defaults::apply_last(&target.kind, &mut value);
         if target.subresource.is_empty() {
             addresses::assign(server, store, target, Some(old), &mut value)?;
             if value != *old {
