@@ -210,3 +210,30 @@ fn a_pod_keeps_its_account_and_a_gated_one_its_terms() {
     let nobody = json!({"spec": {"serviceAccountName": null, "serviceAccount": null}});
     assert_eq!(patch(&server, &path, &nobody).0, 422);
 }
+
+#[test]
+fn options_of_another_form_delete_nothing() {
+    let server = server();
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let (_, made) = post(&server, maps, &json!({"metadata": {"name": "a"}}));
+    for path in [maps.to_owned(), format!("{maps}/a"), format!("{maps}/nosuch")] {
+        for body in [
+            json!([]),
+            json!("x"),
+            json!({"gracePeriodSeconds": "0"}),
+            json!({"preconditions": []}),
+            json!({"preconditions": {"uid": 1}}),
+            json!({"dryRun": "All"}),
+            json!({"orphanDependents": "true"}),
+        ] {
+            let (code, _) = server.request("DELETE", &path, "application/json", body.to_string().as_bytes());
+            assert_eq!(code, 400, "{path} {body}");
+        }
+    }
+    // A version that is named is the very version, of which nothing is known any more or yet.
+    let (code, _) = server.request("DELETE", &format!("{maps}?resourceVersion=1"), "", b"");
+    assert_eq!(code, 410);
+    let (code, answer) = server.request("GET", &format!("{maps}/a"), "", b"");
+    let answer: Value = serde_json::from_slice(&answer).expect("an answer is JSON");
+    assert_eq!((code, version(&answer)), (200, version(&made)));
+}

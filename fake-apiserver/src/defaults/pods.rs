@@ -9,6 +9,9 @@ use crate::quantity::Quantity;
 
 pub(super) fn pod(value: &mut Value) {
     super::condition_times(value);
+    if let Some(status) = value.get_mut("status").filter(|status| status.is_object()) {
+        super::pod_addresses(status);
+    }
     let spec = map(value, "spec");
     pod_spec(spec);
     default_in(spec, "enableServiceLinks", true.into());
