@@ -13,6 +13,7 @@ mod scale;
 mod set;
 mod walk;
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -61,7 +62,7 @@ pub(crate) struct Subject<'a> {
     /// Fields that this endpoint does not write.
     pub(crate) reset: &'a Reset,
     /// What an object of the kind is before anything is set.
-    pub(crate) nothing: &'a dyn Fn() -> Value,
+    pub(crate) nothing: &'a dyn Fn() -> Cow<'static, Value>,
     /// Whether managers of another version name the same fields.
     pub(crate) knows: &'a dyn Fn(&str) -> bool,
 }
@@ -69,7 +70,7 @@ pub(crate) struct Subject<'a> {
 /// The fields that an endpoint leaves alone, whatever is written.
 pub(crate) enum Reset {
     /// These, and what is below them.
-    Only(Set),
+    Only(&'static Set),
     /// All but those below these paths, where `*` is any step.
     AllBut(&'static [&'static [&'static str]]),
 }
@@ -99,10 +100,10 @@ pub(crate) struct Applied {
 }
 
 impl Reset {
-    fn filter(&self, set: &Set) -> Set {
+    fn filter(&self, set: &mut Set) {
         match self {
-            Self::Only(reset) => set.without(reset),
-            Self::AllBut(kept) => set.below_any(kept),
+            Self::Only(reset) => set.leave_out(reset),
+            Self::AllBut(kept) => *set = set.below_any(kept),
         }
     }
 }
@@ -156,7 +157,8 @@ fn decode_either(writer: &Writer, old: &Value, new: &Value) -> Managers {
 /// Gives the writer what it changed, and takes it from the others.
 fn track(subject: &Subject, writer: &Writer, managers: &mut Managers, old: &Value, new: &Value) {
     managers.retain(|entry| (subject.knows)(&entry.api_version));
-    let changes = compare(subject.schema, old, new).filtered(|set| subject.reset.filter(set));
+    let mut changes = compare(subject.schema, old, new);
+    changes.filter(|set| subject.reset.filter(set));
     release(managers, None, &changes);
     let mut owned = changes.modified.union(changes.added);
     owned.subtract(&NOBODYS);
@@ -230,7 +232,8 @@ fn apply_once(
     managers.retain(|entry| (subject.knows)(&entry.api_version));
     let identity = writer.identity(true, subject.api_version);
     let last = managers.get(&identity).cloned();
-    let owned = subject.reset.filter(&set_of(subject.schema, configuration));
+    let mut owned = set_of(subject.schema, configuration);
+    subject.reset.filter(&mut owned);
     let mut time = last.as_ref().and_then(|entry| entry.time.clone());
     managers.put(Entry {
         identity: identity.clone(),
@@ -242,7 +245,8 @@ fn apply_once(
     crate::object::metadata_mut(&mut old).remove("managedFields");
     let merged = merge(subject.schema, &old, configuration);
     let new = prune(subject, merged, &managers, last.as_ref());
-    let changes = compare(subject.schema, &old, &new).filtered(|set| subject.reset.filter(set));
+    let mut changes = compare(subject.schema, &old, &new);
+    changes.filter(|set| subject.reset.filter(set));
     if !force {
         let conflicts = conflicts(&managers, &identity, &changes);
         if !conflicts.is_empty() {

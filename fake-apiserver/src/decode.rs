@@ -8,7 +8,7 @@ mod settled;
 pub(crate) mod yaml;
 
 use std::collections::HashSet;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::ops::Range;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -31,7 +31,17 @@ pub(crate) struct Decoded {
 
 /// Decodes JSON; an error is one of syntax.
 pub(crate) fn json(link: &Link, body: &[u8]) -> Result<Decoded, serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    // Text is looked at once as a whole; what is none is refused where it stands.
+    match std::str::from_utf8(body) {
+        Ok(text) => whole(link, serde_json::Deserializer::from_str(text)),
+        Err(_) => whole(link, serde_json::Deserializer::from_slice(body)),
+    }
+}
+
+fn whole<'de, R: serde_json::de::Read<'de>>(
+    link: &Link,
+    mut deserializer: serde_json::Deserializer<R>,
+) -> Result<Decoded, serde_json::Error> {
     let decoded = decode(link, &mut deserializer)?;
     deserializer.end()?;
     Ok(decoded)
@@ -48,7 +58,8 @@ pub(crate) fn is_settled(link: &Link, value: &Value) -> bool {
 }
 
 fn decode<'de, D: Deserializer<'de>>(link: &Link, deserializer: D) -> Result<Decoded, D::Error> {
-    let mut context = Context::default();
+    let mut context =
+        Context { path: String::with_capacity(128), fields: Vec::with_capacity(8), ..Context::default() };
     let value = Seed { link, context: &mut context }.deserialize(deserializer)?;
     Ok(Decoded { value: value.unwrap_or_default(), strict: context.strict, mistake: context.mistake })
 }
@@ -97,10 +108,20 @@ impl Context<'_> {
         });
     }
 
+    /// Goes into an item for as long as it is read.
+    fn within_item<T>(&mut self, place: usize, read: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.path.len();
+        // Writing to a string can't fail.
+        let _ = write!(self.path, "[{place}]");
+        let result = read(self);
+        self.path.truncate(length);
+        result
+    }
+
     /// Goes one step down for as long as something is read.
     fn within<T>(&mut self, step: &str, is_field: bool, read: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
-        if length > 0 && !step.starts_with('[') {
+        if length > 0 {
             self.path.push('.');
         }
         let start = self.path.len();
@@ -171,9 +192,9 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
         };
         let mut read = Vec::new();
         loop {
-            let step = format!("[{}]", read.len());
-            let item = context
-                .within(&step, false, |context| items.next_element_seed(Seed { link: &list.items, context }));
+            let item = context.within_item(read.len(), |context| {
+                items.next_element_seed(Seed { link: &list.items, context })
+            });
             let Some(item) = item? else { break };
             read.push(item.unwrap_or_else(|| scalars::zero(&list.items)));
         }

@@ -4,13 +4,14 @@
 mod index;
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
 
 use crate::crds::Custom;
 use crate::events;
 use crate::object::Object;
+use crate::schema::Link;
 use crate::table::custom::CustomColumn;
 
 pub(crate) use index::Kinds;
@@ -38,7 +39,25 @@ pub(crate) struct Kind {
     pub(crate) custom: bool,
     /// What its objects have to be like, for kinds that come from a `CustomResourceDefinition`.
     pub(crate) definition: Option<Custom>,
+    pub(crate) found: Found,
 }
+
+/// What was looked up for a kind, once: it follows from the other fields.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    /// The tree of its schema.
+    pub(crate) tree: OnceLock<Link>,
+    /// The place of its type among the shapes.
+    pub(crate) shape: OnceLock<Option<usize>>,
+}
+
+impl PartialEq for Found {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Found {}
 
 /// What sets a kind apart from the usual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +162,7 @@ const ROWS: &[Row] = &[
     (CORE, "ResourceQuota", "resourcequotas", NAMESPACED, &["quota"], STATUS, &[], &[ReturnsDeleted]),
     (CORE, "LimitRange", "limitranges", NAMESPACED, &["limits"], &[], &[], &[Upserts]),
     (CORE, "ReplicationController", "replicationcontrollers", NAMESPACED, &["rc"], STATUS_SCALE, &["status.replicas"], &[Generation, OrphansByDefault, All]),
+    (CORE, "PodTemplate", "podtemplates", NAMESPACED, &[], &[], &[], &[ReturnsDeleted, Generation]),
     (APPS, "Deployment", "deployments", NAMESPACED, &["deploy"], STATUS_SCALE, &[], &[Generation, All]),
     (APPS, "ReplicaSet", "replicasets", NAMESPACED, &["rs"], STATUS_SCALE, &[], &[Generation, All]),
     (APPS, "StatefulSet", "statefulsets", NAMESPACED, &["sts"], STATUS_SCALE, &["status.successful"], &[Generation, All]),
@@ -161,6 +181,7 @@ const ROWS: &[Row] = &[
     (NETWORKING, "IngressClass", "ingressclasses", CLUSTER, &[], &[], &[], &[Generation]),
     (NETWORKING, "NetworkPolicy", "networkpolicies", NAMESPACED, &["netpol"], &[], &[], &[Generation]),
     ("discovery.k8s.io", "EndpointSlice", "endpointslices", NAMESPACED, &[], &[], &[], &[Generation]),
+    ("node.k8s.io", "RuntimeClass", "runtimeclasses", CLUSTER, &[], &[], &[], &[Upserts]),
     ("coordination.k8s.io", "Lease", "leases", NAMESPACED, &[], &[], &[], &[Upserts]),
     ("events.k8s.io", "Event", "events", NAMESPACED, &["ev"], &[], REGARDING_FIELDS, &[Upserts]),
     ("policy", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, &["pdb"], STATUS, &[], &[Generation]),
@@ -192,6 +213,7 @@ pub(crate) fn scale() -> Arc<Kind> {
             columns: Vec::new(),
             custom: false,
             definition: None,
+            found: Found::default(),
         })
     });
     SCALE.clone()
@@ -241,6 +263,7 @@ impl Kind {
             columns: definition.columns.clone(),
             custom: true,
             definition: Some(definition),
+            found: Found::default(),
         }
     }
 
@@ -318,6 +341,7 @@ impl Kind {
                 | "CSIDriver"
                 | "CSINode"
                 | "CSIStorageCapacity"
+                | "RuntimeClass"
                 | "VolumeAttachment"
         ) && !self.custom
     }

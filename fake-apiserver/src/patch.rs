@@ -85,7 +85,7 @@ impl Patch {
                 refusal.details = Some(serde_json::json!({}));
                 Err(Box::new(refusal))
             }
-            Self::Strategic(patch) => strategic::apply(&crate::schema::of_kind(kind), object, patch),
+            Self::Strategic(patch) => strategic::apply(crate::schema::of_kind(kind), object, patch),
             Self::Json(patch) => json::apply(object, patch).map_err(|why| {
                 let mut refusal = Status::new(
                     422,

@@ -87,11 +87,12 @@ pub(crate) fn of(api_version: &str, kind: &str) -> Option<Link> {
 }
 
 /// The tree of a kind as it is served.
-pub(crate) fn of_kind(kind: &Kind) -> Link {
+pub(crate) fn of_kind(kind: &Kind) -> &Link {
     if let Some(version) = &kind.definition {
-        return version.tree.clone();
+        return &version.tree;
     }
-    of(&kind.api_version(), &kind.kind).unwrap_or_else(|| custom(None, true))
+    let tree = || of(&kind.api_version(), &kind.kind).unwrap_or_else(|| custom(None, true));
+    kind.found.tree.get_or_init(tree)
 }
 
 /// The components of the document of one group and version, by name.

@@ -3,7 +3,7 @@
 //! `k8s.io/api`, from which `shapes/types.txt` is made by the program in `shapes/recipe`.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -61,8 +61,8 @@ struct Struct {
 
 impl Struct {
     fn field(&self, name: &str) -> Option<&Field> {
-        let place = self.fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
-        self.fields.get(place)
+        // Most names differ in their length, so that going through all of them is quicker than comparing a few.
+        self.fields.iter().find(|field| field.name == name)
     }
 }
 
@@ -70,13 +70,16 @@ impl Struct {
 struct Types {
     named: HashMap<&'static str, usize>,
     structs: Vec<Struct>,
+    /// What an object of each type is that says nothing.
+    nothing: Vec<OnceLock<Value>>,
 }
 
 static ALL: LazyLock<Types> = LazyLock::new(|| {
     let lines = || TYPES.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
     let named = lines().enumerate().map(|(place, (name, _))| (name, place)).collect();
-    let structs = lines().map(|(_, fields)| parse(fields, &named)).collect();
-    Types { named, structs }
+    let structs: Vec<Struct> = lines().map(|(_, fields)| parse(fields, &named)).collect();
+    let nothing = structs.iter().map(|_| OnceLock::new()).collect();
+    Types { named, structs, nothing }
 });
 
 fn parse(fields: &'static str, named: &HashMap<&'static str, usize>) -> Struct {
@@ -119,6 +122,10 @@ fn type_of(kind: &Kind) -> Option<usize> {
     if kind.custom {
         return None;
     }
+    *kind.found.shape.get_or_init(|| place_of(kind))
+}
+
+fn place_of(kind: &Kind) -> Option<usize> {
     // The first part of a group names the package; stored events have the older form, whichever way they came.
     let package = kind.group.split('.').next().unwrap_or_default();
     let place = match package {
@@ -189,6 +196,17 @@ pub(crate) fn complete(kind: &Kind, value: &mut Value) {
     if let Some(place) = type_of(kind) {
         complete_struct(place, value, 0);
     }
+}
+
+/// What [`complete`] makes of an object that says nothing; none where that is nothing either.
+pub(crate) fn nothing(kind: &Kind) -> Option<&'static Value> {
+    let place = type_of(kind)?;
+    let nothing = ALL.nothing.get(place)?.get_or_init(|| {
+        let mut nothing = Value::Object(Map::new());
+        complete_struct(place, &mut nothing, 0);
+        nothing
+    });
+    Some(nothing).filter(|nothing| nothing.as_object().is_some_and(|fields| !fields.is_empty()))
 }
 
 fn complete_struct(place: usize, value: &mut Value, depth: usize) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::apply::element::{Element, compare as order};
 use crate::apply::set::Set;
-use crate::apply::walk::{Form, as_list, as_map, by_step, field, form, same_form, step};
+use crate::apply::walk::{Form, as_list, as_map, by_step, field, form, same_form};
 use crate::schema::{Items, Link, ListShape, MapShape};
 
 /// What became of each field.
@@ -17,130 +17,157 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Leaves out what a filter takes away.
-    pub(crate) fn filtered(self, filter: impl Fn(&Set) -> Set) -> Self {
-        Self { removed: filter(&self.removed), modified: filter(&self.modified), added: filter(&self.added) }
+    /// Lets a filter take away from each set.
+    pub(crate) fn filter(&mut self, filter: impl Fn(&mut Set)) {
+        filter(&mut self.removed);
+        filter(&mut self.modified);
+        filter(&mut self.added);
     }
+
+    /// Takes over what became of the value behind a step, and of what is below it. Most steps lead to one change, so that one is
+    /// made for each.
+    fn put(&mut self, step: impl Fn() -> Element, own: Own, below: Self) {
+        let sets = [
+            (&mut self.removed, own.removed, below.removed),
+            (&mut self.modified, own.modified, below.modified),
+            (&mut self.added, own.added, below.added),
+        ];
+        for (set, own, below) in sets {
+            if own {
+                set.insert_step(step());
+            }
+            if !below.is_empty() {
+                set.insert_below(step(), below);
+            }
+        }
+    }
+}
+
+/// What became of one value, what is below it left aside.
+#[derive(Clone, Copy, Debug, Default)]
+struct Own {
+    removed: bool,
+    modified: bool,
+    added: bool,
 }
 
 /// Compares two objects of one kind.
 pub(crate) fn compare(link: &Link, old: &Value, new: &Value) -> Comparison {
-    let mut walk = Walk { path: Vec::new(), found: Comparison::default() };
-    walk.values(link, Some(old), Some(new));
-    walk.found
+    let mut found = Comparison::default();
+    if old != new {
+        values(link, Some(old), Some(new), &mut found);
+    }
+    found
 }
 
-struct Walk {
-    path: Vec<Element>,
-    found: Comparison,
+/// Compares two values that differ: says what became of the value, and puts down what became of what is below it.
+fn values(link: &Link, old: Option<&Value>, new: Option<&Value>, below: &mut Comparison) -> Own {
+    let node = link.node();
+    let (before, after) = (form(node, old), form(node, new));
+    let mut own = Own::default();
+    let leaf = if new.is_none() {
+        shape(before, link, old, new, &mut own, below)
+    } else if old.is_none() || same_form(before, after) {
+        shape(after, link, old, new, &mut own, below)
+    } else {
+        shape(before, link, old, new, &mut own, below);
+        shape(after, link, old, new, &mut own, below)
+    };
+    if !leaf {
+        own.added |= old.is_none();
+        own.removed |= old.is_some() && new.is_none();
+    }
+    own
 }
 
-impl Walk {
-    fn values(&mut self, link: &Link, old: Option<&Value>, new: Option<&Value>) {
-        if old == new {
-            return;
+/// Compares under one shape; says whether it was the end of a path.
+fn shape(
+    form: Form,
+    link: &Link,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    own: &mut Own,
+    below: &mut Comparison,
+) -> bool {
+    let no_items = |value| as_list(value).is_none_or(Vec::is_empty);
+    let no_fields = |value| as_map(value).is_none_or(serde_json::Map::is_empty);
+    match form {
+        Form::List(list) if !(list.how == Items::Atomic || no_items(old) && no_items(new)) => {
+            items(list, old, new, below);
+            false
         }
-        let node = link.node();
-        let (before, after) = (form(node, old), form(node, new));
-        let leaf = if new.is_none() {
-            self.form(before, link, old, new)
-        } else if old.is_none() || same_form(before, after) {
-            self.form(after, link, old, new)
-        } else {
-            self.form(before, link, old, new);
-            self.form(after, link, old, new)
+        Form::Map(map) if !(link.is_atomic() || no_fields(old) && no_fields(new)) => {
+            fields(map, old, new, below);
+            false
+        }
+        Form::Scalar | Form::List(_) | Form::Map(_) => {
+            leaf(old, new, own);
+            true
+        }
+    }
+}
+
+fn leaf(old: Option<&Value>, new: Option<&Value>, own: &mut Own) {
+    match (old, new) {
+        (None, _) => own.added = true,
+        (_, None) => own.removed = true,
+        (Some(old), Some(new)) => own.modified |= order(old, new).is_ne(),
+    }
+}
+
+fn fields(map: &MapShape, old: Option<&Value>, new: Option<&Value>, found: &mut Comparison) {
+    let (old, new) = (as_map(old), as_map(new));
+    let mut differs = |name: &String, before, after| {
+        if let Some(link) = field(map, name) {
+            let mut below = Comparison::default();
+            let own = values(link, before, after, &mut below);
+            found.put(|| Element::Field(name.clone()), own, below);
+        }
+    };
+    let mut kept = 0;
+    for (name, before) in old.into_iter().flatten() {
+        let after = new.and_then(|new| new.get(name));
+        kept += usize::from(after.is_some());
+        if after != Some(before) {
+            differs(name, Some(before), after);
+        }
+    }
+    // What is in both was met already.
+    if new.is_some_and(|new| new.len() > kept) {
+        for (name, after) in new.into_iter().flatten() {
+            if old.is_none_or(|old| !old.contains_key(name)) {
+                differs(name, None, Some(after));
+            }
+        }
+    }
+}
+
+fn items(list: &ListShape, old: Option<&Value>, new: Option<&Value>, found: &mut Comparison) {
+    let (old, new) = (by_step(list, as_list(old)), by_step(list, as_list(new)));
+    let steps = old.keys().chain(new.keys().filter(|step| !old.contains_key(*step)));
+    for step in steps {
+        let before = old.get(step).map_or(&[][..], Vec::as_slice);
+        let after = new.get(step).map_or(&[][..], Vec::as_slice);
+        if before == after {
+            continue;
+        }
+        let mut below = Comparison::default();
+        // Items that can't be told apart are compared as one, and belong to whoever wrote them last.
+        let own = match (before, after) {
+            ([] | [_], [] | [_]) => {
+                values(&list.items, before.first().copied(), after.first().copied(), &mut below)
+            }
+            ([_, _, ..], [_, _, ..]) => Own { modified: true, ..Own::default() },
+            ([_, _, ..], after) => {
+                let one = after.first().map(|one| values(&list.items, None, Some(one), &mut below));
+                Own { removed: true, ..one.unwrap_or_default() }
+            }
+            (before, _) => {
+                let one = before.first().map(|one| values(&list.items, Some(one), None, &mut below));
+                Own { added: true, ..one.unwrap_or_default() }
+            }
         };
-        if !leaf {
-            if old.is_none() {
-                self.found.added.insert(&self.path);
-            } else if new.is_none() {
-                self.found.removed.insert(&self.path);
-            }
-        }
-    }
-
-    /// Compares under one shape; says whether it was the end of a path.
-    fn form(&mut self, form: Form, link: &Link, old: Option<&Value>, new: Option<&Value>) -> bool {
-        match form {
-            Form::Scalar => self.leaf(old, new),
-            Form::List(list) => {
-                let nothing = |value| as_list(value).is_none_or(Vec::is_empty);
-                if list.how == Items::Atomic || nothing(old) && nothing(new) {
-                    return self.leaf(old, new);
-                }
-                self.items(list, old, new);
-                false
-            }
-            Form::Map(map) => {
-                let nothing = |value| as_map(value).is_none_or(serde_json::Map::is_empty);
-                if link.is_atomic() || nothing(old) && nothing(new) {
-                    return self.leaf(old, new);
-                }
-                self.fields(map, old, new);
-                false
-            }
-        }
-    }
-
-    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> bool {
-        match (old, new) {
-            (None, _) => self.found.added.insert(&self.path),
-            (_, None) => self.found.removed.insert(&self.path),
-            (Some(old), Some(new)) if order(old, new).is_ne() => self.found.modified.insert(&self.path),
-            _ => {}
-        }
-        true
-    }
-
-    fn fields(&mut self, map: &MapShape, old: Option<&Value>, new: Option<&Value>) {
-        let (old, new) = (as_map(old), as_map(new));
-        let names = old.into_iter().flat_map(|old| old.keys());
-        let more = new.into_iter().flat_map(|new| new.keys());
-        let more = more.filter(|name| old.is_none_or(|old| !old.contains_key(*name)));
-        for name in names.chain(more) {
-            let (before, after) = (old.and_then(|old| old.get(name)), new.and_then(|new| new.get(name)));
-            if before != after
-                && let Some(link) = field(map, name)
-            {
-                self.path.push(Element::Field(name.clone()));
-                self.values(link, before, after);
-                self.path.pop();
-            }
-        }
-    }
-
-    fn items(&mut self, list: &ListShape, old: Option<&Value>, new: Option<&Value>) {
-        let (old, new) = (by_step(list, as_list(old)), by_step(list, as_list(new)));
-        let steps = old.keys().chain(new.keys().filter(|step| !old.contains_key(*step)));
-        for step in steps {
-            let before = old.get(step).map_or(&[][..], Vec::as_slice);
-            let after = new.get(step).map_or(&[][..], Vec::as_slice);
-            self.path.push(step.clone());
-            // Items that can't be told apart are compared as one, and belong to whoever wrote them last.
-            match (before, after) {
-                ([] | [_], [] | [_]) => {
-                    self.values(&list.items, before.first().copied(), after.first().copied());
-                }
-                ([_, _, ..], [_, _, ..]) => {
-                    if before != after {
-                        self.found.modified.insert(&self.path);
-                    }
-                }
-                ([_, _, ..], after) => {
-                    if let Some(one) = after.first() {
-                        self.values(&list.items, None, Some(one));
-                    }
-                    self.found.removed.insert(&self.path);
-                }
-                (before, _) => {
-                    if let Some(one) = before.first() {
-                        self.values(&list.items, Some(one), None);
-                    }
-                    self.found.added.insert(&self.path);
-                }
-            }
-            self.path.pop();
-        }
+        found.put(|| step.clone(), own, below);
     }
 }
 
@@ -156,13 +183,10 @@ fn mention(link: &Link, value: &Value, path: &mut Vec<Element>, set: &mut Set) {
         Form::Scalar => set.insert(path),
         Form::List(list) if list.how == Items::Atomic => set.insert(path),
         Form::List(list) => {
-            let counted = by_step(list, as_list(Some(value)));
-            for item in as_list(Some(value)).into_iter().flatten() {
-                let Ok(step) = step(list, item) else { continue };
-                let once = counted.get(&step).is_some_and(|items| items.len() == 1);
+            for (step, items) in by_step(list, as_list(Some(value))) {
                 path.push(step);
-                if once {
-                    mention(&list.items, item, path, set);
+                if let [once] = items[..] {
+                    mention(&list.items, once, path, set);
                 }
                 set.insert(path);
                 path.pop();

@@ -85,10 +85,10 @@ fn step(
     configuration: &Value,
     force: bool,
 ) -> Result<Value, Vec<Conflict>> {
-    let reset = Reset::Only(Set::default());
-    let nothing = empty(schema);
-    let subject =
-        Subject { schema, api_version: "v1", reset: &reset, nothing: &|| nothing.clone(), knows: &|_| true };
+    static NONE: LazyLock<Set> = LazyLock::new(Set::default);
+    let reset = Reset::Only(&NONE);
+    let nothing = || Cow::Owned(empty(schema));
+    let subject = Subject { schema, api_version: "v1", reset: &reset, nothing: &nothing, knows: &|_| true };
     let writer = Writer { manager, subresource: "", now: "2026-01-01T00:00:00Z" };
     let applied = apply(&subject, &writer, stored, configuration, force)?;
     let mut next = applied.object.unwrap_or_else(|| stored.clone());

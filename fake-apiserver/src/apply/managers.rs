@@ -50,8 +50,8 @@ impl Managers {
     pub(crate) fn decode(list: &Value) -> Result<Self, String> {
         let mut managers = Self::default();
         for (place, entry) in list.as_array().into_iter().flatten().enumerate() {
-            let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let applies = match text("operation").as_str() {
+            let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+            let applies = match text("operation") {
                 "Apply" => true,
                 "Update" => false,
                 _ => return Err("operation must be `Apply` or `Update`".into()),
@@ -66,13 +66,13 @@ impl Managers {
             let fields = entry.get("fieldsV1").filter(|fields| !fields.is_null());
             let fields = fields.map_or_else(|| Ok(Set::default()), Set::decode)?;
             let identity = Identity {
-                manager: text("manager"),
+                manager: text("manager").to_owned(),
                 applies,
-                api_version: if applies { String::new() } else { api_version.clone() },
-                subresource: text("subresource"),
+                api_version: if applies { String::new() } else { api_version.to_owned() },
+                subresource: text("subresource").to_owned(),
             };
-            let time = Some(text("time")).filter(|time| !time.is_empty());
-            managers.put(Entry { identity, api_version, time, fields });
+            let time = Some(text("time")).filter(|time| !time.is_empty()).map(str::to_owned);
+            managers.put(Entry { identity, api_version: api_version.to_owned(), time, fields });
         }
         Ok(managers)
     }
@@ -81,7 +81,7 @@ impl Managers {
     pub(crate) fn encode(mut self) -> Option<Value> {
         // In whole seconds the times are as long as each other, so that texts order as times do.
         self.0.sort_by(|a, b| a.place().cmp(&b.place()));
-        let list: Vec<Value> = self.0.iter().map(Entry::encode).collect();
+        let list: Vec<Value> = self.0.into_iter().map(Entry::encode).collect();
         (!list.is_empty()).then_some(Value::Array(list))
     }
 
@@ -174,16 +174,17 @@ impl Entry {
         (!applies, self.time.as_deref().unwrap_or_default(), manager, &self.api_version, subresource)
     }
 
-    fn encode(&self) -> Value {
+    fn encode(self) -> Value {
+        let Identity { manager, applies, subresource, .. } = self.identity;
         let mut entry = Map::new();
-        let operation = if self.identity.applies { "Apply" } else { "Update" };
+        let operation = if applies { "Apply" } else { "Update" };
         let texts = [
-            ("manager", self.identity.manager.as_str()),
-            ("operation", operation),
-            ("apiVersion", &self.api_version),
-            ("time", self.time.as_deref().unwrap_or_default()),
-            ("fieldsType", "FieldsV1"),
-            ("subresource", &self.identity.subresource),
+            ("manager", manager),
+            ("operation", operation.to_owned()),
+            ("apiVersion", self.api_version),
+            ("time", self.time.unwrap_or_default()),
+            ("fieldsType", "FieldsV1".to_owned()),
+            ("subresource", subresource),
         ];
         for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             entry.insert(name.into(), text.into());

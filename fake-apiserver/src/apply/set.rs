@@ -2,19 +2,29 @@
 //! it are different members. Never looks at an object. Answers to
 //! `sigs.k8s.io/structured-merge-diff/fieldpath/set.go` and `serialize.go`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
 use crate::apply::element::Element;
 use crate::schema::Link;
 
-/// A set of paths, as a tree: the members of one step, and what is below.
+/// A set of paths, as a tree: the steps that are members or lead to members, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Set {
-    members: BTreeSet<Element>,
-    /// No child is empty.
-    children: BTreeMap<Element, Set>,
+pub(crate) struct Set(Vec<Step>);
+
+/// One step; it is a member, or something is below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Step {
+    element: Element,
+    member: bool,
+    below: Set,
+}
+
+impl Step {
+    fn is_empty(&self) -> bool {
+        !self.member && self.below.is_empty()
+    }
 }
 
 impl Set {
@@ -27,17 +37,45 @@ impl Set {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.children.is_empty()
+        self.0.is_empty()
+    }
+
+    fn find(&self, element: &Element) -> Option<&Step> {
+        let place = self.0.binary_search_by(|step| step.element.cmp(element)).ok()?;
+        self.0.get(place)
+    }
+
+    /// The step, made when it is missing: whoever asks for it fills it.
+    fn step(&mut self, element: Element) -> &mut Step {
+        // Most come in order.
+        let place = match self.0.last().map(|last| last.element.cmp(&element)) {
+            None | Some(Ordering::Less) => Err(self.0.len()),
+            _ => self.0.binary_search_by(|step| step.element.cmp(&element)),
+        };
+        let place = place.unwrap_or_else(|place| {
+            self.0.insert(place, Step { element, member: false, below: Self::default() });
+            place
+        });
+        &mut self.0[place]
     }
 
     pub(crate) fn insert(&mut self, path: &[Element]) {
         match path {
             [] => {}
-            [last] => {
-                self.members.insert(last.clone());
-            }
-            [first, rest @ ..] => self.children.entry(first.clone()).or_default().insert(rest),
+            [last] => self.insert_step(last.clone()),
+            [first, rest @ ..] => self.step(first.clone()).below.insert(rest),
         }
+    }
+
+    /// Inserts a path of one step.
+    pub(crate) fn insert_step(&mut self, element: Element) {
+        self.step(element).member = true;
+    }
+
+    /// Inserts paths below a step; there has to be one.
+    pub(crate) fn insert_below(&mut self, element: Element, below: Self) {
+        let there = &mut self.step(element).below;
+        *there = std::mem::take(there).union(below);
     }
 
     /// Inserts a path of field names.
@@ -47,32 +85,43 @@ impl Set {
     }
 
     pub(crate) fn has(&self, element: &Element) -> bool {
-        self.members.contains(element)
+        self.find(element).is_some_and(|step| step.member)
     }
 
     /// Whether the set has a whole path.
     pub(crate) fn contains(&self, path: &[Element]) -> bool {
         match path {
             [] => false,
-            [last] => self.members.contains(last),
-            [first, rest @ ..] => self.children.get(first).is_some_and(|below| below.contains(rest)),
+            [last] => self.has(last),
+            [first, rest @ ..] => self.below(first).is_some_and(|below| below.contains(rest)),
         }
     }
 
     pub(crate) fn below(&self, element: &Element) -> Option<&Self> {
-        self.children.get(element)
+        self.find(element).map(|step| &step.below).filter(|below| !below.is_empty())
     }
 
-    pub(crate) fn union(mut self, mut other: Self) -> Self {
+    pub(crate) fn union(self, other: Self) -> Self {
         if self.is_empty() {
             return other;
         }
-        self.members.append(&mut other.members);
-        for (element, below) in other.children {
-            let ours = self.children.entry(element).or_default();
-            *ours = std::mem::take(ours).union(below);
+        if other.is_empty() {
+            return self;
         }
-        self
+        let mut all = Vec::with_capacity(self.0.len() + other.0.len());
+        let mut others = other.0.into_iter().peekable();
+        for mut step in self.0 {
+            while let Some(before) = others.next_if(|next| next.element < step.element) {
+                all.push(before);
+            }
+            if let Some(same) = others.next_if(|next| next.element == step.element) {
+                step.member |= same.member;
+                step.below = step.below.union(same.below);
+            }
+            all.push(step);
+        }
+        all.extend(others);
+        Self(all)
     }
 
     /// The paths of this set that the other has not.
@@ -84,59 +133,64 @@ impl Set {
 
     /// Takes out the paths that the other has.
     pub(crate) fn subtract(&mut self, other: &Self) {
-        self.members.retain(|one| !other.members.contains(one));
-        self.children.retain(|element, below| {
-            if let Some(other) = other.children.get(element) {
-                below.subtract(other);
+        if other.is_empty() {
+            return;
+        }
+        self.0.retain_mut(|step| {
+            if let Some(other) = other.find(&step.element) {
+                step.member &= !other.member;
+                step.below.subtract(&other.below);
             }
-            !below.is_empty()
+            !step.is_empty()
         });
     }
 
     /// The same, where a path of the other takes everything below it away too.
-    pub(crate) fn without(&self, other: &Self) -> Self {
-        let members = self.members.iter().filter(|one| !other.members.contains(*one)).cloned().collect();
-        let children = self.children.iter().filter(|(element, _)| !other.members.contains(*element));
-        let children = children.filter_map(|(element, below)| {
-            let rest = match other.children.get(element) {
-                Some(other) => below.without(other),
-                None => below.clone(),
-            };
-            (!rest.is_empty()).then(|| (element.clone(), rest))
+    pub(crate) fn leave_out(&mut self, other: &Self) {
+        if other.is_empty() {
+            return;
+        }
+        self.0.retain_mut(|step| match other.find(&step.element) {
+            Some(other) if other.member => false,
+            Some(other) => {
+                step.below.leave_out(&other.below);
+                !step.is_empty()
+            }
+            None => true,
         });
-        Self { members, children: children.collect() }
     }
 
     pub(crate) fn intersection(&self, other: &Self) -> Self {
-        let members = self.members.intersection(&other.members).cloned().collect();
-        let children = self.children.iter().filter_map(|(element, below)| {
-            let both = below.intersection(other.children.get(element)?);
-            (!both.is_empty()).then(|| (element.clone(), both))
+        let both = self.0.iter().filter_map(|step| {
+            let other = other.find(&step.element)?;
+            let (member, below) = (step.member && other.member, step.below.intersection(&other.below));
+            let both = Step { element: step.element.clone(), member, below };
+            (!both.is_empty()).then_some(both)
         });
-        Self { members, children: children.collect() }
+        Self(both.collect())
     }
 
     /// The set with every declared field that something is below of.
     pub(crate) fn with_named_fields(&self, schema: Option<&Link>) -> Self {
-        let mut members = self.members.clone();
         let node = schema.map(Link::node);
         let map = node.and_then(|node| node.map.as_ref());
-        let children = self.children.iter().map(|(element, below)| {
+        let steps = self.0.iter().map(|Step { element, member, below }| {
+            if below.is_empty() {
+                return Step { element: element.clone(), member: *member, below: Self::default() };
+            }
+            let field = match element {
+                Element::Field(name) => map.and_then(|map| map.fields.get(name)),
+                Element::Key(_) | Element::Value(_) | Element::Index(_) => None,
+            };
             let link = match element {
-                Element::Field(name) => {
-                    let field = map.and_then(|map| map.fields.get(name));
-                    if field.is_some() {
-                        members.insert(element.clone());
-                    }
-                    field.map(|field| &field.link).or_else(|| map?.rest.as_ref())
-                }
+                Element::Field(_) => field.map(|field| &field.link).or_else(|| map?.rest.as_ref()),
                 Element::Key(_) => node.and_then(|node| node.list.as_ref()).map(|list| &list.items),
                 Element::Value(_) | Element::Index(_) => None,
             };
-            (element.clone(), below.with_named_fields(link))
+            let member = *member || field.is_some();
+            Step { element: element.clone(), member, below: below.with_named_fields(link) }
         });
-        let children = children.collect();
-        Self { members, children }
+        Self(steps.collect())
     }
 
     /// The paths below any of these, where `*` is any step.
@@ -165,14 +219,14 @@ impl Set {
 
     fn collect(&self, at: &mut Vec<Element>, found: &mut Vec<Vec<Element>>) {
         // Members first, then what is below: the order in which upstream goes through a set.
-        for element in &self.members {
+        for step in self.0.iter().filter(|step| step.member) {
             let mut path = at.clone();
-            path.push(element.clone());
+            path.push(step.element.clone());
             found.push(path);
         }
-        for (element, below) in &self.children {
-            at.push(element.clone());
-            below.collect(at, found);
+        for step in &self.0 {
+            at.push(step.element.clone());
+            step.below.collect(at, found);
             at.pop();
         }
     }
@@ -180,19 +234,15 @@ impl Set {
     /// The set as `fieldsV1`.
     pub(crate) fn encode(&self) -> Value {
         let mut fields = Map::new();
-        for element in &self.members {
-            if !self.children.contains_key(element) {
-                fields.insert(element.encode(), Value::Object(Map::new()));
-            }
-        }
-        for (element, below) in &self.children {
-            let mut inner = below.encode();
-            if self.members.contains(element)
+        for step in &self.0 {
+            let mut inner = step.below.encode();
+            if step.member
                 && let Value::Object(inner) = &mut inner
+                && !inner.is_empty()
             {
                 inner.insert(".".into(), Value::Object(Map::new()));
             }
-            fields.insert(element.encode(), inner);
+            fields.insert(step.element.encode(), inner);
         }
         Value::Object(fields)
     }
@@ -202,21 +252,31 @@ impl Set {
         let Value::Object(fields) = fields else {
             return Err(format!("fieldsV1 must be an object: {fields}"));
         };
-        let mut set = Self::default();
+        let mut steps = Vec::with_capacity(fields.len());
         for (name, inner) in fields {
             if name == "." {
                 continue;
             }
             let Some(element) = Element::decode(name)? else { continue };
             let below = Self::decode(inner)?;
-            if below.is_empty() || inner.get(".").is_some() {
-                set.members.insert(element.clone());
-            }
-            if !below.is_empty() {
-                set.children.insert(element, below);
-            }
+            let member = below.is_empty() || inner.get(".").is_some();
+            steps.push(Step { element, member, below });
         }
-        Ok(set)
+        // Names come in order, numbers in that of their digits, and what is one step may be written in two ways.
+        if !steps.is_sorted_by(|a, b| a.element < b.element) {
+            steps.sort_by(|a, b| a.element.cmp(&b.element));
+            steps.dedup_by(|again, first| {
+                let same = again.element == first.element;
+                if same {
+                    first.member |= again.member;
+                    if !again.below.is_empty() {
+                        first.below = std::mem::take(&mut again.below);
+                    }
+                }
+                same
+            });
+        }
+        Ok(Self(steps))
     }
 }
 
@@ -235,6 +295,10 @@ mod tests {
     fn what_is_written_is_read_again() {
         let fields = json!({"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}}}}, "f:data": {}});
         assert_eq!(Set::decode(&fields).unwrap().encode(), fields);
+        let numbers = json!({"i:1": {}, "v:10": {}, "v:9": {}, "v:9.0": {"f:a": {}}});
+        let set = Set::decode(&numbers).unwrap();
+        assert_eq!(set.encode(), json!({"i:1": {}, "v:9": {".": {}, "f:a": {}}, "v:10": {}}));
+        assert!(set.has(&Element::Index(1)) && set.has(&Element::Value(json!(10))));
         assert!(Set::decode(&json!({"spec": {}})).is_err());
         assert!(Set::decode(&json!({"f:a": 1})).is_err());
     }
@@ -244,7 +308,9 @@ mod tests {
         let both = Set::of(&[&["a"], &["a", "b"], &["c", "d"]]);
         let one = Set::of(&[&["a"]]);
         assert_eq!(both.difference(&one), Set::of(&[&["a", "b"], &["c", "d"]]));
-        assert_eq!(both.without(&one), Set::of(&[&["c", "d"]]));
+        let mut left = both.clone();
+        left.leave_out(&one);
+        assert_eq!(left, Set::of(&[&["c", "d"]]));
         assert_eq!(both.intersection(&Set::of(&[&["a"], &["c"]])), one);
         assert_eq!(one.clone().union(Set::of(&[&["a", "b"], &["c", "d"]])), both);
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Trait::Generation;
-use super::{Kind, ROWS, STATUS, plural_of, split_api_version};
+use super::{Found, Kind, ROWS, STATUS, plural_of, split_api_version};
 
 /// All kinds that are served, with an index for each way of asking. The number of a kind stays its own when it is served no
 /// more, and is given to it again when it comes back.
@@ -47,6 +47,7 @@ impl Kinds {
                 columns: Vec::new(),
                 custom: false,
                 definition: None,
+                found: Found::default(),
             });
         }
         kinds
@@ -71,6 +72,7 @@ impl Kinds {
             columns: Vec::new(),
             custom: true,
             definition: None,
+            found: Found::default(),
         })
     }
 

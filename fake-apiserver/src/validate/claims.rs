@@ -149,9 +149,26 @@ pub(super) fn update(old: &Value, new: &Value) -> Causes {
             "update to nothing is forbidden when status.currentVolumeAttributesClassName is set",
         ));
     }
+    shrinks(old, new, &mut causes);
+    if old["spec"] != new["spec"] && !may_become(old, &new["spec"]) {
+        causes.push(Cause::forbidden("spec", IMMUTABLE));
+    }
+    let beta = |value: &Value| text(value, &["metadata", "annotations", BETA_CLASS]).to_owned();
+    let moved = beta(new).is_empty() && text(new, &["spec", "storageClassName"]) == beta(old);
+    if beta(old) != beta(new) && !moved {
+        causes.push(Cause::invalid(
+            format!("metadata.annotations.{BETA_CLASS}"),
+            beta(new),
+            "field is immutable",
+        ));
+    }
+    causes
+}
+
+/// Whether the spec of a claim may become another one.
+fn may_become(old: &Value, wanted: &Value) -> bool {
     let bound = text(old, &["status", "phase"]) == "Bound";
     let mut allowed = old["spec"].clone();
-    let wanted = &new["spec"];
     // Each change that is allowed is made to the old spec; what differs then is not allowed.
     if text(&allowed, &["volumeName"]).is_empty() {
         take(&mut allowed, wanted, "volumeName");
@@ -169,20 +186,7 @@ pub(super) fn update(old: &Value, new: &Value) -> Causes {
     {
         take(before, requests, "storage");
     }
-    shrinks(old, new, &mut causes);
-    if allowed != *wanted {
-        causes.push(Cause::forbidden("spec", IMMUTABLE));
-    }
-    let beta = |value: &Value| text(value, &["metadata", "annotations", BETA_CLASS]).to_owned();
-    let moved = beta(new).is_empty() && text(new, &["spec", "storageClassName"]) == beta(old);
-    if beta(old) != beta(new) && !moved {
-        causes.push(Cause::invalid(
-            format!("metadata.annotations.{BETA_CLASS}"),
-            beta(new),
-            "field is immutable",
-        ));
-    }
-    causes
+    allowed == *wanted
 }
 
 fn take(allowed: &mut Value, wanted: &Value, field: &str) {

@@ -30,15 +30,13 @@ impl<'a> Field<'a> {
 
     /// A field by its name, or by several names with dots between.
     pub(crate) fn at(&self, names: &str) -> Self {
-        let mut path = self.path.clone();
-        let mut value = self.value;
-        for name in names.split('.') {
-            if !path.is_empty() {
-                path.push('.');
-            }
-            path.push_str(name);
-            value = value.get(name).unwrap_or(&NOTHING);
+        let mut path = String::with_capacity(self.path.len() + 1 + names.len());
+        path.push_str(&self.path);
+        if !path.is_empty() {
+            path.push('.');
         }
+        path.push_str(names);
+        let value = names.split('.').fold(self.value, |value, name| value.get(name).unwrap_or(&NOTHING));
         Self { value, path }
     }
 

@@ -55,6 +55,13 @@ fn stored(value: &Value) -> Causes {
     causes
 }
 
+/// What is wrong with a template that belongs to nothing.
+pub(super) fn alone(value: &Value) -> Causes {
+    let mut causes = Causes::new();
+    template(&Field::root(value).at("template"), &mut causes);
+    causes
+}
+
 /// What is wrong with the template of a pod.
 pub(super) fn template(template: &Field<'_>, causes: &mut Causes) {
     // Upstream leaves the metadata out of these paths.
@@ -120,9 +127,9 @@ fn pod_spec(spec: &Field<'_>, name: &str, is_pod: bool, causes: &mut Causes) {
             preemption.must_be_one_of(&["PreemptLowerPriority", "Never"], causes);
         }
     }
-    for (name, entry) in spec.at("overhead").entries() {
-        causes.extend(names::qualified_name(name).map(|why| Cause::invalid(entry.path.as_str(), name, &why)));
-    }
+    // What is fixed is limited: the rules are those of a container's limits.
+    let overhead = json!({"limits": spec.at("overhead").value});
+    amounts::resources(&Field::new(&overhead, spec.at("overhead").path), causes);
     let system = spec.at("os");
     if system.is_set() {
         if system.at("name").is_empty() {

@@ -109,7 +109,7 @@ pub(super) fn check(kind: &Kind, configuration: &Value) -> Result<()> {
     if configuration["metadata"].get("managedFields").is_some_and(|list| !list.is_null()) {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
-    let mistakes = apply::mistakes(&schema::of_kind(kind), configuration);
+    let mistakes = apply::mistakes(schema::of_kind(kind), configuration);
     let why = match &mistakes[..] {
         [] => return Ok(()),
         [one] => one.clone(),

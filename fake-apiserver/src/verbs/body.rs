@@ -50,7 +50,7 @@ pub(crate) fn check_types(server: &Server, kind: &Kind, value: &Value) -> Result
     if !reads(server, kind) || kind.is_events_view() {
         return Ok(());
     }
-    let decoded = decode::value(&schema::of_kind(kind), value);
+    let decoded = decode::value(schema::of_kind(kind), value);
     let mistake = decoded.map_or_else(|error| Some(error.to_string()), |decoded| decoded.mistake);
     mistake.map_or(Ok(()), |mistake| Err(misfit(kind, &mistake)))
 }
@@ -67,9 +67,9 @@ fn decoded(
     }
     let schema = schema::of_kind(kind);
     let decoded = if matches!(request.content_type.as_str(), "" | "application/json") {
-        decode::json(&schema, &request.body).ok()
+        decode::json(schema, &request.body).ok()
     } else {
-        decoded_otherwise(request, &schema, options)?
+        decoded_otherwise(request, schema, options)?
     };
     Ok(decoded.map(nothing_is_empty).filter(|decoded| decoded.value.is_object()))
 }
@@ -161,7 +161,7 @@ fn decoded_again(
     value: &Value,
 ) -> Option<std::result::Result<Decoded, serde_json::Error>> {
     let schema = reads(server, kind).then(|| schema::of_kind(kind))?;
-    (!decode::is_settled(&schema, value)).then(|| decode::value(&schema, value))
+    (!decode::is_settled(schema, value)).then(|| decode::value(schema, value))
 }
 
 /// What a patch says twice, or what no patch says.

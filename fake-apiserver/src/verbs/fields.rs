@@ -2,6 +2,9 @@
 //! merges anything itself. Answers to `k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager` and the
 //! `GetResetFields` of each kind's strategy.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use crate::apply::{self, Applied, Conflict, Reset, Set, Subject, Writer};
@@ -30,30 +33,39 @@ const RESIZED: &[&[&str]] = &[
 ];
 const EPHEMERAL: &[&[&str]] = &[&["spec", "ephemeralContainers"]];
 
+/// Sets of fields that endpoints leave alone, each made once.
+struct Left {
+    nothing: Set,
+    status: Set,
+    spec: Set,
+    deployment: Set,
+    pod: Set,
+    metadata: Set,
+}
+
+static LEFT: LazyLock<Left> = LazyLock::new(|| Left {
+    nothing: Set::default(),
+    status: Set::of(&[&["status"]]),
+    spec: Set::of(&[&["spec"]]),
+    deployment: Set::of(&[&["spec"], &["metadata", "labels"]]),
+    pod: Set::of(&[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]),
+    metadata: Set::of(&[&["spec"], &["metadata"]]),
+});
+
 /// The fields that an endpoint leaves alone.
 fn reset(kind: &Kind, subresource: &str) -> Reset {
-    let mut set = Set::default();
-    match (&*kind.kind, subresource) {
+    Reset::Only(match (&*kind.kind, subresource) {
         ("Pod", "resize") => return Reset::AllBut(RESIZED),
         ("Pod", "ephemeralcontainers") => return Reset::AllBut(EPHEMERAL),
-        (_, "scale") => {}
-        (name, "status") => {
-            set.insert_fields(&["spec"]);
-            let more: &[&[&str]] = match name {
-                "Deployment" => &[&["metadata", "labels"]],
-                "Pod" => &[&["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]],
-                "VolumeAttachment" | "ResourceClaim" => &[&["metadata"]],
-                _ if kind.custom => &[&["metadata"]],
-                _ => &[],
-            };
-            for path in more {
-                set.insert_fields(path);
-            }
-        }
-        _ if kind.has_subresource("status") => set.insert_fields(&["status"]),
-        _ => {}
-    }
-    Reset::Only(set)
+        (_, "scale") => &LEFT.nothing,
+        ("Deployment", "status") => &LEFT.deployment,
+        ("Pod", "status") => &LEFT.pod,
+        ("VolumeAttachment" | "ResourceClaim", "status") => &LEFT.metadata,
+        (_, "status") if kind.custom => &LEFT.metadata,
+        (_, "status") => &LEFT.spec,
+        _ if kind.has_subresource("status") => &LEFT.status,
+        _ => &LEFT.nothing,
+    })
 }
 
 /// Whether managers that name fields in another version are about the same object.
@@ -70,12 +82,11 @@ fn seen(kind: &Kind, value: &Value) -> Value {
 }
 
 /// What an object of a kind is before anything is set.
-fn nothing(kind: &Kind, schema: &Link) -> Value {
-    let mut nothing = Value::Object(Map::new());
-    if !kind.is_events_view() {
-        shapes::complete(kind, &mut nothing);
+fn nothing(kind: &Kind, schema: &Link) -> Cow<'static, Value> {
+    match shapes::nothing(kind).filter(|_| !kind.is_events_view()) {
+        Some(nothing) => Cow::Borrowed(nothing),
+        None => Cow::Owned(apply::empty(schema)),
     }
-    if nothing == Value::Object(Map::new()) { apply::empty(schema) } else { nothing }
 }
 
 /// Fields that the server derives after the writer has got what it wrote: nobody owns them unless they were
@@ -108,6 +119,11 @@ pub(crate) fn after_create(
     if derived.is_empty() && !daemons {
         return after_update(server, target, None, new, manager, "");
     }
+    // Most of what is derived comes later, so that most objects have none of it yet.
+    let spec = new["spec"].as_object().filter(|spec| !spec.is_empty());
+    if !daemons && spec.is_some_and(|spec| !derived.iter().any(|name| spec.contains_key(*name))) {
+        return after_update(server, target, None, new, manager, "");
+    }
     let mut given = new.clone();
     let spec = crate::object::map_mut(&mut given, "spec");
     spec.retain(|name, _| !derived.contains(&name.as_str()));
@@ -131,12 +147,11 @@ pub(crate) fn after_update(
 ) -> Option<Value> {
     on_behalf(server, target, manager, subresource, |subject, writer| {
         let kind = &target.kind;
-        let made = if old.is_none() { (subject.nothing)() } else { Value::Null };
-        let old = old.unwrap_or(&made);
+        let old = old.map_or_else(|| (subject.nothing)(), Cow::Borrowed);
         if kind.is_events_view() {
-            return apply::update(subject, writer, &seen(kind, old), &seen(kind, new));
+            return apply::update(subject, writer, &seen(kind, &old), &seen(kind, new));
         }
-        apply::update(subject, writer, old, new)
+        apply::update(subject, writer, &old, new)
     })
 }
 
@@ -152,10 +167,10 @@ fn on_behalf<T>(
     let schema = schema::of_kind(kind);
     let (api_version, now) = (kind.api_version(), server.timestamp());
     let subject = Subject {
-        schema: &schema,
+        schema,
         api_version: &api_version,
         reset: &reset(kind, subresource),
-        nothing: &|| nothing(kind, &schema),
+        nothing: &|| nothing(kind, schema),
         knows: &|version| knows(kind, version),
     };
     let writer = Writer { manager, subresource, now: &now };

@@ -302,6 +302,7 @@ fn counted<'a>(kind: &Kind, value: &'a Value) -> Vec<Option<&'a Value>> {
     let of_metadata = |field| at(value, &["metadata", field]);
     match &*kind.kind {
         "Deployment" => vec![value.get("spec"), of_metadata("annotations")],
+        "PodTemplate" => vec![value.get("template")],
         "EndpointSlice" => {
             let all = ["addressType", "endpoints", "ports"].map(|field| value.get(field));
             all.into_iter().chain([of_metadata("labels")]).collect()
