@@ -160,7 +160,7 @@ fn volume_defaults(volume: &mut Value) {
         default_in(image, "pullPolicy", policy.into());
     }
     if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
-        volumes::claim_spec(map(template, "spec"));
+        volumes::claim_template(map(template, "spec"));
         default_in(template, "metadata", json!({}));
     }
 }

@@ -121,7 +121,6 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
     let written = apply::keep_uid(target, current.uid(), &value)
         .and_then(|()| check_name(target, &value))
         .and_then(|()| settle_namespace(target, &mut value))
-        .and_then(|()| check_patched(target, &value))
         .and_then(|()| write(server, &mut store, target, &current, value, fields, options.dry));
     server.announce(&store);
     said.extend(repeated);
@@ -165,15 +164,6 @@ pub(super) fn check_type(target: &Target, new: &Value) -> Result<()> {
     tracing::debug!(kind = %kind.kind, "a patch changed the type of an object");
     refusal.details = refusal.details.take();
     Err(refusal)
-}
-
-/// A patch writes the data of a revision anew, and the real server takes that for a change, whatever it says.
-pub(super) fn check_patched(target: &Target, value: &Value) -> Result<()> {
-    if (&*target.kind.group, &*target.kind.kind) != ("apps", "ControllerRevision") {
-        return Ok(());
-    }
-    let cause = Cause::invalid("data", value["data"].clone(), "field is immutable");
-    Err(Status::invalid_object(&target.kind, &target.name, &[cause]))
 }
 
 pub(crate) fn check_name(target: &Target, value: &Value) -> Result<()> {
