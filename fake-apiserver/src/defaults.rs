@@ -11,6 +11,7 @@ mod workloads;
 
 pub(crate) use self::pods::quality;
 pub(crate) use self::quantities::{as_written, canonicalise};
+pub(crate) use self::volumes::claim_sources;
 
 use serde_json::{Map, Value, json};
 
