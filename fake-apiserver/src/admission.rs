@@ -8,6 +8,7 @@ mod claims;
 mod limits;
 pub(crate) mod priorities;
 mod quota;
+mod runtimes;
 pub(crate) mod security;
 pub(crate) mod topology;
 
@@ -42,7 +43,7 @@ pub(crate) fn on_create(server: &Server, store: &Store, target: &Target, value: 
         }
         priority(server, store, target, value)?;
         if plugins.runtime_class {
-            runtime_class(value)?;
+            runtimes::admit(store, value)?;
         }
         let node = text(value, &["spec", "nodeName"]).to_owned();
         topology::label(store, &node, value);
@@ -78,19 +79,6 @@ fn priority(server: &Server, store: &Store, target: &Target, pod: &mut Value) ->
     spec.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
     spec.entry("priority").or_insert_with(|| 0.into());
     Ok(())
-}
-
-/// No class of runtimes is served, so none can be used.
-fn runtime_class(pod: &Value) -> Result<()> {
-    let class = text(pod, &["spec", "runtimeClassName"]);
-    let why = if !class.is_empty() {
-        format!("pod rejected: RuntimeClass \"{class}\" not found")
-    } else if at(pod, &["spec", "overhead"]).is_some() {
-        "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(Status::forbidden("", "pods", text(pod, &["metadata", "name"]), &why))
 }
 
 /// The last word: an object that is otherwise fine is counted.

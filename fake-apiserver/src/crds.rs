@@ -5,6 +5,7 @@
 
 pub(crate) mod budget;
 mod checker;
+mod cost;
 mod definition;
 mod embedded;
 mod extensions;

@@ -36,6 +36,7 @@ pub(crate) fn apply(kind: &Kind, value: &mut Value) {
         ("storage.k8s.io", "CSIDriver") => volumes::driver(value),
         ("storage.k8s.io", "CSINode") => volumes::csi_node(value),
         ("apps" | "batch", _) | ("", "ReplicationController") => workloads::apply(&kind.kind, value),
+        ("", "PodTemplate") => workloads::default_template(value),
         ("", "Service") => service(value),
         ("", "LimitRange") => limit_range(value),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => binding(value),

@@ -162,6 +162,7 @@ const ROWS: &[Row] = &[
     (CORE, "ResourceQuota", "resourcequotas", NAMESPACED, &["quota"], STATUS, &[], &[ReturnsDeleted]),
     (CORE, "LimitRange", "limitranges", NAMESPACED, &["limits"], &[], &[], &[Upserts]),
     (CORE, "ReplicationController", "replicationcontrollers", NAMESPACED, &["rc"], STATUS_SCALE, &["status.replicas"], &[Generation, OrphansByDefault, All]),
+    (CORE, "PodTemplate", "podtemplates", NAMESPACED, &[], &[], &[], &[ReturnsDeleted, Generation]),
     (APPS, "Deployment", "deployments", NAMESPACED, &["deploy"], STATUS_SCALE, &[], &[Generation, All]),
     (APPS, "ReplicaSet", "replicasets", NAMESPACED, &["rs"], STATUS_SCALE, &[], &[Generation, All]),
     (APPS, "StatefulSet", "statefulsets", NAMESPACED, &["sts"], STATUS_SCALE, &["status.successful"], &[Generation, All]),
@@ -180,6 +181,7 @@ const ROWS: &[Row] = &[
     (NETWORKING, "IngressClass", "ingressclasses", CLUSTER, &[], &[], &[], &[Generation]),
     (NETWORKING, "NetworkPolicy", "networkpolicies", NAMESPACED, &["netpol"], &[], &[], &[Generation]),
     ("discovery.k8s.io", "EndpointSlice", "endpointslices", NAMESPACED, &[], &[], &[], &[Generation]),
+    ("node.k8s.io", "RuntimeClass", "runtimeclasses", CLUSTER, &[], &[], &[], &[Upserts]),
     ("coordination.k8s.io", "Lease", "leases", NAMESPACED, &[], &[], &[], &[Upserts]),
     ("events.k8s.io", "Event", "events", NAMESPACED, &["ev"], &[], REGARDING_FIELDS, &[Upserts]),
     ("policy", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, &["pdb"], STATUS, &[], &[Generation]),
@@ -339,6 +341,7 @@ impl Kind {
                 | "CSIDriver"
                 | "CSINode"
                 | "CSIStorageCapacity"
+                | "RuntimeClass"
                 | "VolumeAttachment"
         ) && !self.custom
     }

@@ -29,8 +29,7 @@
 //! | authorization: nothing is forbidden to somebody who is let in | access reviews say so |
 //! | webhooks that admit or convert | none is called; custom resources that one is to convert are served in the version in which they are stored, and in others it is said to have failed |
 //! | aggregation of other API servers, exec, logs, proxies | 404 or 405 |
-//! | what a rule of a custom resource costs before there is a value | a rule that costs too much for a value ends there |
-//! | kinds of other groups: pod templates, classes of runtimes and more | 404, unless a definition or [`FakeApiServer::register_kind`] brings them |
+//! | kinds of other groups: webhooks, flow control, certificates and more | 404, unless a definition or [`FakeApiServer::register_kind`] brings them |
 //! | quorum: there is one server | a folder, an fsync before each answer |
 //!
 //! | different on purpose | why |
@@ -153,6 +152,11 @@ impl FakeApiServer {
     /// The server as a service, for a client in the same process.
     pub fn router(&self) -> axum::Router {
         http::router(self.server.clone())
+    }
+
+    /// The same for a client that may do everything without saying who it is, whatever credentials others need.
+    pub fn trusted_router(&self) -> axum::Router {
+        self.router().layer(axum::Extension(auth::User::trusted()))
     }
 
     /// Serves plain HTTP until `shutdown` is ready. Watches that are still open end with it.

@@ -21,6 +21,7 @@ mod nodes;
 mod pods;
 mod policies;
 mod quotas;
+mod runtimes;
 mod schedules;
 pub(crate) mod selectors;
 pub(crate) mod services;
@@ -110,6 +111,7 @@ fn changes(target: &Target, old: &Value, new: &Value) -> Vec<Cause> {
         ("storage.k8s.io", "VolumeAttachment", "") => drivers::update_attachment(old, new),
         ("storage.k8s.io", "VolumeAttributesClass", "") => drivers::update_attributes(old, new),
         ("autoscaling", "HorizontalPodAutoscaler", "") => autoscalers::update(old, new),
+        ("node.k8s.io", "RuntimeClass", "") => runtimes::update(old, new),
         ("networking.k8s.io", "Ingress", "") => ingresses::update(new),
         ("networking.k8s.io", "IngressClass", "") => ingresses::update_class(old, new),
         ("discovery.k8s.io", "EndpointSlice", "") => slices::update(old, new),
@@ -144,6 +146,8 @@ fn fields(kind: &Kind, value: &Value) -> Vec<Cause> {
         ("batch", "CronJob") => jobs::cron(value, None),
         ("coordination.k8s.io", "Lease") => leases::spec(value),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscalers::create(value),
+        ("", "PodTemplate") => pods::alone(value),
+        ("node.k8s.io", "RuntimeClass") => runtimes::create(value),
         ("networking.k8s.io", "Ingress") => ingresses::create(value),
         ("networking.k8s.io", "IngressClass") => ingresses::class(value),
         ("networking.k8s.io", "NetworkPolicy") => networks::policy(value),

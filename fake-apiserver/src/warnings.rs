@@ -55,11 +55,14 @@ pub(crate) fn of(kind: &Kind, old: Option<&Value>, value: &Value) -> Vec<String>
                 addresses::range(&range, &mut warnings);
             }
         }
-        ("", "ReplicationController") | ("apps" | "batch", _) => workload(kind, old, &object, &mut warnings),
+        ("", "ReplicationController" | "PodTemplate") | ("apps" | "batch", _) => {
+            workload(kind, old, &object, &mut warnings);
+        }
         ("storage.k8s.io", "StorageClass") => pods::topologies(&object, &mut warnings),
         ("storage.k8s.io", "CSIStorageCapacity") => {
             pods::term(&object.at("nodeTopology"), false, &mut warnings);
         }
+        ("node.k8s.io", "RuntimeClass") => pods::runtime(&object, &mut warnings),
         ("networking.k8s.io", "Ingress") if old.is_none() => warnings.extend(networks::of_class(&object)),
         ("networking.k8s.io", "NetworkPolicy") => networks::of_policy(&object, &mut warnings),
         ("discovery.k8s.io", "EndpointSlice") => networks::of_slice(old.is_none(), &object, &mut warnings),
@@ -98,6 +101,7 @@ fn workload(kind: &Kind, old: Option<&Value>, object: &Field<'_>, warnings: &mut
         "CronJob" => ("spec.jobTemplate.spec.template", true),
         "Deployment" | "ReplicaSet" | "Job" | "ReplicationController" => ("spec.template", true),
         "StatefulSet" | "DaemonSet" => ("spec.template", false),
+        "PodTemplate" => ("template", false),
         _ => return,
     };
     if named && old.is_none() {

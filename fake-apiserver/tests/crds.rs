@@ -149,3 +149,38 @@ fn what_a_webhook_is_to_convert_is_served_in_the_stored_version_alone() {
         assert_eq!((code, answer["message"].as_str()), (500, Some(why)), "{method} {path}");
     }
 }
+
+#[test]
+fn a_definition_whose_rules_could_cost_too_much_is_refused() {
+    let server = server();
+    let names = |items: Value, count: usize| {
+        let rule = json!({"rule": "self.all(a, self.all(b, a == b))"});
+        let mut names = json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": vec![rule; count]});
+        names["maxItems"] = items;
+        let mut definition = definition("widgets", "Widget");
+        definition["spec"]["versions"] = json!([version("v1", true, &json!({"names": names}))]);
+        definition
+    };
+    let rule = |index: usize| {
+        format!(
+            "spec.validation.openAPIV3Schema.properties[spec].properties[names].x-kubernetes-validations[{index}].rule"
+        )
+    };
+    let (code, unbounded) = call(&server, "POST", DEFINITIONS, &names(Value::Null, 1));
+    let cause = &unbounded["details"]["causes"][0];
+    assert_eq!((code, &cause["field"]), (422, &json!(rule(0))));
+    let why = cause["message"].as_str().unwrap();
+    assert!(
+        why.starts_with("Forbidden: estimated rule cost exceeds budget by factor of more than 100x"),
+        "{why}"
+    );
+
+    let (code, together) = call(&server, "POST", DEFINITIONS, &names(json!(5), 60));
+    assert_eq!(code, 422, "{together}");
+    let fields: Vec<&Value> =
+        together["details"]["causes"].as_array().unwrap().iter().map(|one| &one["field"]).collect();
+    assert_eq!(fields.len(), 5);
+    assert_eq!(fields[4], "spec.validation.openAPIV3Schema");
+
+    assert_eq!(call(&server, "POST", DEFINITIONS, &names(json!(5), 1)).0, 201);
+}

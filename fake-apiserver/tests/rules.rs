@@ -146,3 +146,67 @@ fn a_revision_cannot_be_patched_and_a_port_is_taken_from_its_own_service_too() {
     assert_eq!([post(&server, services, &taken).0, post(&server, services, &taken).0], [201, 422]);
     assert_eq!(post(&server, services, &port(json!({"port": 80}))).0, 409);
 }
+
+#[test]
+fn jobs_are_refused_for_what_upstream_names() {
+    let job = |more: Value| {
+        let pods = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+        let mut spec = json!({"completionMode": "Indexed", "completions": 4, "template": pods});
+        let fields = spec.as_object_mut().expect("it has fields");
+        fields.extend(more.as_object().expect("and so have more").clone());
+        spec
+    };
+    let rule = |rule: Value| job(json!({"successPolicy": {"rules": [rule]}}));
+    let field = |name: &str| format!("spec.successPolicy.rules[0].{name}");
+    check("batch/v1/jobs", rule(json!({"succeededIndexes": "0-2", "succeededCount": 3})), &[]);
+    check("batch/v1/jobs", rule(json!({"succeededIndexes": "0-4"})), &[&field("succeededIndexes")]);
+    let few = rule(json!({"succeededIndexes": "1", "succeededCount": 2}));
+    check("batch/v1/jobs", few, &[&field("succeededCount")]);
+}
+
+#[test]
+fn a_job_that_does_not_run_may_get_other_resources_and_nodes() {
+    let server = server();
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let pods = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    for (name, suspended) in [("runs", false), ("waits", true)] {
+        let job = json!({"metadata": {"name": name}, "spec": {"suspend": suspended, "template": pods}});
+        assert_eq!(post(&server, jobs, &job).0, 201);
+        let nodes = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}});
+        let resources = json!([{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}]);
+        let image = json!([{"name": "c", "image": "other"}]);
+        for (change, while_suspended) in [
+            (json!({"affinity": nodes}), true),
+            (json!({"containers": resources}), true),
+            (json!({"containers": image}), false),
+        ] {
+            let change = json!({"spec": {"template": {"spec": change}}}).to_string();
+            let form = "application/strategic-merge-patch+json";
+            let path = format!("{jobs}/{name}?dryRun=All");
+            let (code, answer) = server.request("PATCH", &path, form, change.as_bytes());
+            let answer = String::from_utf8_lossy(&answer);
+            assert_eq!(code == 200, suspended && while_suspended, "{name} {change} {answer}");
+        }
+    }
+}
+
+#[test]
+fn a_pod_keeps_its_account_and_a_gated_one_its_terms() {
+    let server = server();
+    let pods = "/api/v1/namespaces/default/pods";
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    assert_eq!(post(&server, accounts, &json!({"metadata": {"name": "default"}})).0, 201);
+    let terms = |keys: &[&str]| {
+        let all: Vec<Value> = keys.iter().map(|key| json!({"key": key, "operator": "Exists"})).collect();
+        json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": all}]}}})
+    };
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"schedulingGates": [{"name": "a/b"}], "affinity": terms(&["a"]),
+        "containers": [{"name": "c", "image": "i"}]}});
+    assert_eq!(post(&server, pods, &pod).0, 201);
+    let path = format!("{pods}/a");
+    assert_eq!(patch(&server, &path, &json!({"spec": {"affinity": terms(&["a", "b"])}})).0, 200);
+    assert_eq!(patch(&server, &path, &json!({"spec": {"affinity": terms(&["b", "a"])}})).0, 422);
+    let nobody = json!({"spec": {"serviceAccountName": null, "serviceAccount": null}});
+    assert_eq!(patch(&server, &path, &nobody).0, 422);
+}

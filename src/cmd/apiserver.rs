@@ -10,7 +10,7 @@ use fake_apiserver::{FakeApiServer, Faults, Options, Plugins, Serving};
 use tokio::net::TcpListener;
 
 use super::{Exit, announce, complain, runtime, told_to_stop};
-use access::{Access, Prepared};
+use access::Access;
 
 /// Where to serve.
 #[derive(Debug, Args)]
@@ -43,53 +43,104 @@ const JOURNAL: usize = 10_000;
 /// Runs the command.
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
-    let access = match arguments.access.prepare(arguments.listen, arguments.data_dir.as_deref()) {
-        Ok(access) => access,
-        Err(error) => return complain(&error, Exit::Usage),
-    };
-    let server = match server(arguments, &access) {
-        Ok(server) => server,
+    let prepared = match arguments.prepare(Plugins::all()) {
+        Ok(prepared) => prepared,
         Err(problem) => return complain(&problem, Exit::Usage),
     };
-    let ended = runtime().and_then(|runtime| runtime.block_on(serve(server, arguments, &access)));
+    let ended = runtime().and_then(|runtime| {
+        runtime.block_on(async {
+            let serving = arguments.listen(&prepared).await?;
+            announce(&serving.url);
+            serving.serve(&prepared.server, told_to_stop()).await
+        })
+    });
     match ended {
         Ok(()) => Exit::Good,
-        Err(error) => complain(&format!("cannot serve on {}: {error}", arguments.listen), Exit::Usage),
+        Err(error) => complain(&arguments.not_served(&error), Exit::Usage),
     }
 }
 
-/// The server as it was asked for, or what is wrong with that.
-fn server(arguments: &Arguments, access: &Prepared) -> Result<FakeApiServer, String> {
-    let journal = if arguments.admin { JOURNAL } else { 0 };
-    let options = Options {
-        admin: arguments.admin,
-        journal,
-        plugins: Plugins::all(),
-        tokens: access.tokens.clone(),
-        credentials_required: access.credentials_required,
-        ..Options::default()
-    };
-    let server = match &arguments.data_dir {
-        Some(folder) => FakeApiServer::open(options, folder).map_err(|error| error.to_string())?,
-        None => FakeApiServer::new(options),
-    };
-    if let Some(file) = &arguments.faults {
-        let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
-        let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
-        let faults = Faults::parse(&text).map_err(|error| wrong(&error))?;
-        server.script_faults(Some(faults)).map_err(|error| wrong(&error))?;
-    }
-    Ok(server)
+/// A server, and who may ask it.
+pub(super) struct Prepared {
+    pub(super) server: FakeApiServer,
+    access: access::Prepared,
 }
 
-async fn serve(server: FakeApiServer, arguments: &Arguments, access: &Prepared) -> std::io::Result<()> {
-    let listener = TcpListener::bind(arguments.listen).await?;
-    let scheme = if access.tls.is_some() { "https" } else { "http" };
-    let url = format!("{scheme}://{}", listener.local_addr()?);
-    arguments.access.write_kubeconfig(access, &url)?;
-    announce(&url);
-    let mut serving = Serving { tls: access.tls.clone(), ..Serving::default() };
-    serving.limits.reading = arguments.max_requests_inflight;
-    serving.limits.writing = arguments.max_mutating_requests_inflight;
-    server.serve_with(listener, serving, told_to_stop()).await
+impl Prepared {
+    /// What clients have to trust, where the server has made it itself, in PEM form.
+    pub(super) fn authority(&self) -> Option<&str> {
+        self.access.authority()
+    }
+
+    /// What an administrator needs to get in by this address.
+    pub(super) fn kubeconfig(&self, url: &str) -> std::io::Result<String> {
+        self.access.kubeconfig(url)
+    }
+}
+
+/// A server that can be reached.
+pub(super) struct Listening {
+    listener: TcpListener,
+    serving: Serving,
+    pub(super) url: String,
+}
+
+impl Listening {
+    /// Serves until `stop`.
+    pub(super) async fn serve(
+        self,
+        server: &FakeApiServer,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> std::io::Result<()> {
+        server.serve_with(self.listener, self.serving, stop).await
+    }
+}
+
+impl Arguments {
+    /// The server as it was asked for, or what is wrong with that.
+    pub(super) fn prepare(&self, plugins: Plugins) -> Result<Prepared, String> {
+        let access = self.access.prepare(self.listen, self.data_dir.as_deref())?;
+        let journal = if self.admin { JOURNAL } else { 0 };
+        let options = Options {
+            admin: self.admin,
+            journal,
+            plugins,
+            tokens: access.tokens.clone(),
+            credentials_required: access.credentials_required,
+            ..Options::default()
+        };
+        let server = match &self.data_dir {
+            Some(folder) => FakeApiServer::open(options, folder).map_err(|error| error.to_string())?,
+            None => FakeApiServer::new(options),
+        };
+        if let Some(file) = &self.faults {
+            let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
+            let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+            let faults = Faults::parse(&text).map_err(|error| wrong(&error))?;
+            server.script_faults(Some(faults)).map_err(|error| wrong(&error))?;
+        }
+        Ok(Prepared { server, access })
+    }
+
+    /// Lets clients come, and writes the kubeconfig that was asked for.
+    pub(super) async fn listen(&self, prepared: &Prepared) -> std::io::Result<Listening> {
+        let listener = TcpListener::bind(self.listen).await?;
+        let scheme = if prepared.access.tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr()?);
+        self.access.write_kubeconfig(&prepared.access, &url)?;
+        let mut serving = Serving { tls: prepared.access.tls.clone(), ..Serving::default() };
+        serving.limits.reading = self.max_requests_inflight;
+        serving.limits.writing = self.max_mutating_requests_inflight;
+        Ok(Listening { listener, serving, url })
+    }
+
+    /// Whether the kubeconfig goes into a file.
+    pub(super) fn writes_kubeconfig(&self) -> bool {
+        self.access.kubeconfig_out.is_some()
+    }
+
+    /// Why nobody is served.
+    pub(super) fn not_served(&self, error: &std::io::Error) -> String {
+        format!("cannot serve on {}: {error}", self.listen)
+    }
 }

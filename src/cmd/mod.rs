@@ -13,6 +13,7 @@ mod pacing;
 mod recycler;
 pub mod scheduler;
 pub mod simulate;
+mod up;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -57,6 +58,9 @@ enum Command {
     /// Load manifests, let everything run in virtual time until nothing moves, and say what bound, what did not,
     /// and why.
     Simulate(simulate::Arguments),
+    /// Run a cluster of its own, in which claims bind and pods run, until it is told to stop.
+    #[command(mut_arg("listen", |listen| listen.default_value("127.0.0.1:0")))]
+    Up(up::Arguments),
     /// Serve the bundled API server alone.
     Apiserver(apiserver::Arguments),
     /// Run the PersistentVolume controller against a cluster.
@@ -111,7 +115,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
 impl Cli {
     fn run(self, configuration: &Configuration) -> Exit {
         // Who reads what a simulation says has no use for what was done on the way.
-        let at_work = !matches!(self.command, Command::Simulate(_) | Command::Apiserver(_));
+        let at_work = !matches!(self.command, Command::Simulate(_) | Command::Up(_) | Command::Apiserver(_));
         start_logging(self.log_format, if at_work { "warn,pvbind=info" } else { "warn" });
         if at_work {
             let file = self.config.as_ref().map(|file| file.display().to_string());
@@ -120,6 +124,7 @@ impl Cli {
         }
         match self.command {
             Command::Simulate(arguments) => simulate::run(&arguments),
+            Command::Up(arguments) => up::run(&arguments),
             Command::Apiserver(arguments) => apiserver::run(&arguments),
             Command::Controller(arguments) => controller::run(&arguments),
             Command::Scheduler(arguments) => scheduler::run(&arguments),

@@ -1,4 +1,4 @@
-//! `pvbind simulate`: what would become of these manifests, offline and in virtual time.
+//! `pvbind simulate`: what would become of these manifests, offline and in virtual time; and `pvbind up`, the same live ([`live`]).
 //!
 //! The manifests go into the bundled API server; the production controller and scheduler ([`crate::act::run()`]) and
 //! stand-ins for the rest of a cluster ([`actors`]) run against it through a `kube::Client`, on a clock that jumps
@@ -6,6 +6,9 @@
 //! told ([`report`], [`table`]). Nothing leaves the process.
 
 pub mod actors;
+pub mod live;
+mod load;
+mod namespaces;
 pub mod outcome;
 pub mod progress;
 pub mod report;

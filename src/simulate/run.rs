@@ -1,6 +1,5 @@
 //! The simulation: load, let everything run, wait until nothing moves, stage by stage.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,17 +7,17 @@ use fake_apiserver::{Admission, FakeApiServer, Ids};
 use futures::stream::{self, BoxStream, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
-use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::progress::Progress;
 use super::report::Report;
-use super::{actors, outcome, stage};
+use super::{actors, load, outcome, stage};
 use crate::act::watch::Change;
 use crate::act::{self, Roles};
+use crate::cluster::Kind;
 use crate::decide::{Settings, binder};
-use crate::manifest::{Document, Loaded, Stage, field};
+use crate::manifest::{Loaded, Stage};
 
 /// How long nothing may move before everything counts as settled: longer than any pause after a failure.
 const QUIET: Duration = Duration::from_secs(150);
@@ -60,95 +59,6 @@ pub enum Error {
     Failed(String),
 }
 
-/// The order in which kinds are loaded: what others depend on first. Claims come after the classes whose default
-/// they may be given, pods last.
-fn rank(object: &Value) -> usize {
-    const ORDER: [&str; 9] = [
-        "Namespace",
-        "StorageClass",
-        "VolumeAttributesClass",
-        "CSIDriver",
-        "Node",
-        "CSINode",
-        "CSIStorageCapacity",
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-    ];
-    let kind = object["kind"].as_str().unwrap_or_default();
-    let last = ORDER.len() + usize::from(kind == "Pod");
-    ORDER.iter().position(|known| *known == kind).unwrap_or(last)
-}
-
-fn describe(object: &Value) -> String {
-    let text = |path: &str| field::text(object, path);
-    let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
-    if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
-}
-
-/// Puts the manifests into the server.
-fn load(
-    server: &FakeApiServer,
-    documents: Vec<Document>,
-    warnings: &mut Vec<String>,
-    progress: &Progress,
-) -> Result<(), Error> {
-    let mut documents = documents;
-    documents.sort_by_key(|document| rank(&document.object));
-    let has_node = documents.iter().any(|document| document.object["kind"] == "Node");
-    if !has_node {
-        warnings.push(
-            "no Node among the manifests: one named node-1 is made, with 64 cpus, 256Gi of memory and room for 10000 pods".to_owned(),
-        );
-        let made = import(server, lone_node());
-        made.map_err(|message| Error::Failed(format!("the node that is made: {message}")))?;
-    }
-    let mut types = BTreeSet::new();
-    for document in documents {
-        // Asking the server what it serves takes longer than storing an object does.
-        if types.insert(type_of(&document.object)) {
-            serve(server, &document.object);
-        }
-        let (origin, object) = (document.origin.to_string(), describe(&document.object));
-        let stored = server.import(document.object);
-        stored.map_err(|status| Error::Refused { origin, object, message: status.message.clone() })?;
-        progress.load();
-    }
-    Ok(())
-}
-
-fn type_of(object: &Value) -> (String, String) {
-    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
-    (text("apiVersion"), text("kind"))
-}
-
-/// Lets the server serve a kind that it does not know; such a kind is inert.
-fn serve(server: &FakeApiServer, object: &Value) {
-    let (api_version, kind) = type_of(object);
-    if stage::route(server, &api_version, &kind).is_none() {
-        let namespaced = field::at(object, "/metadata/namespace").is_some();
-        server.register_kind(&api_version, &kind, namespaced);
-    }
-}
-
-/// Stores one object, of whatever kind.
-pub(super) fn import(server: &FakeApiServer, object: Value) -> Result<(), String> {
-    serve(server, &object);
-    server.import(object).map(|_| ()).map_err(|status| status.message.clone())
-}
-
-fn lone_node() -> Value {
-    let room = json!({"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "10000"});
-    json!({
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": "node-1", "labels": {
-            "kubernetes.io/hostname": "node-1",
-            "topology.kubernetes.io/zone": "zone-1",
-            "topology.kubernetes.io/region": "region-1",
-        }},
-        "status": {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]},
-    })
-}
-
 /// Simulates, on a clock of its own.
 ///
 /// # Errors
@@ -181,12 +91,12 @@ fn virtual_clock(start: Instant) -> actors::Clock {
 
 /// The watches of the program, and what they show once more for the stand-ins, so that each object is decoded and held
 /// once. The program waits for the stand-ins, who take in everything before they do anything, and wait for nobody.
-fn shared_watches(
+pub(super) fn shared_watches(
     client: &Client,
-    roles: &Roles,
+    kinds: &[Kind],
 ) -> (BoxStream<'static, Change>, BoxStream<'static, Change>) {
     let (sender, receiver) = mpsc::channel(SHARED);
-    let watches = act::watch::watch(client, &act::run::kinds(roles)).then(move |change| {
+    let watches = act::watch::watch(client, kinds).then(move |change| {
         let sender = sender.clone();
         async move {
             // Stand-ins that are gone have to know nothing.
@@ -214,7 +124,7 @@ async fn run(input: Input, progress: &Progress) -> Result<Report, Error> {
         watch_buffer: BUFFER,
         ..fake_apiserver::Options::default()
     });
-    load(&server, documents, &mut warnings, progress)?;
+    load::load(&server, documents, &mut warnings, progress)?;
 
     let client = Client::new(server.router(), "default");
     let (stop, stopped) = watch::channel(false);
@@ -223,7 +133,7 @@ async fn run(input: Input, progress: &Progress) -> Result<Report, Error> {
     let options =
         act::Options { settings, roles, plugins, event_queue: BUFFER, clock, ..act::Options::controller() };
     let mut until = stopped.clone();
-    let (watches, shared) = shared_watches(&client, &options.roles);
+    let (watches, shared) = shared_watches(&client, &act::run::kinds(&options.roles));
     let program = tokio::spawn(act::run_on(client.clone(), watches, options, async move {
         // A channel whose sender is gone means stop as well.
         let _ = until.wait_for(|stop| *stop).await;

@@ -3,7 +3,8 @@
 use fake_apiserver::FakeApiServer;
 use serde_json::Value;
 
-use super::run::{Error, import};
+use super::load::import;
+use super::run::Error;
 use crate::manifest::{Step, field};
 
 /// Where the server serves a kind.
@@ -14,7 +15,8 @@ pub(super) struct Route {
 }
 
 impl Route {
-    fn object(&self, namespace: &str, name: &str) -> String {
+    /// The path of an object.
+    pub(super) fn object(&self, namespace: &str, name: &str) -> String {
         if self.namespaced {
             format!("{}/namespaces/{namespace}/{}/{name}", self.prefix, self.plural)
         } else {
@@ -97,7 +99,8 @@ fn apply(server: &FakeApiServer, mut object: Value) -> Result<(), String> {
     Ok(())
 }
 
-fn send(
+/// Sends a request, in process; an error is what the server says, in words.
+pub(super) fn send(
     server: &FakeApiServer,
     method: &str,
     path: &str,

@@ -1,8 +1,9 @@
-//! The programs as users run them: `pvbind apiserver`, `pvbind controller`, `pvbind scheduler` and `pvbind extender`,
+//! The programs as users run them: `pvbind up`, `pvbind apiserver`, `pvbind controller`, `pvbind scheduler` and `pvbind extender`,
 //! processes that talk over TCP.
 
 mod election;
 mod logs;
+mod up;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -16,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -128,6 +129,7 @@ func main() {
 		storagev1.VolumeAttributesClass{}, coordinationv1.Lease{}, eventsv1.Event{}, policyv1.PodDisruptionBudget{},
 		schedulingv1.PriorityClass{}, rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{}, rbacv1.Role{}, rbacv1.RoleBinding{},
 		autoscalingv2.HorizontalPodAutoscaler{}, discoveryv1.EndpointSlice{}, networkingv1.Ingress{}, networkingv1.IngressClass{}, networkingv1.NetworkPolicy{},
+		corev1.PodTemplate{}, nodev1.RuntimeClass{},
 	} {
 		visit(reflect.TypeOf(o))
 	}

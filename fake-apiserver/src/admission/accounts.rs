@@ -19,6 +19,10 @@ pub(super) fn admit(server: &Server, store: &Store, target: &Target, pod: &mut V
     if at(pod, &["metadata", "annotations", MIRROR]).is_some() {
         return Ok(());
     }
+    let spec = map_mut(pod, "spec");
+    for field in ["serviceAccountName", "serviceAccount"] {
+        spec.entry(field).or_insert_with(|| "default".into());
+    }
     let name = text(pod, &["spec", "serviceAccountName"]).to_owned();
     let index = store.kinds.named("ServiceAccount");
     let account = index.and_then(|index| store.get(index, &key_of(&target.namespace, &name)));

@@ -64,6 +64,7 @@ fn policy(store: &Store, namespace: &str, mode: &str) -> Option<(String, String)
 fn pod_spec<'a>(target: &Target, value: &'a Value) -> Option<&'a Value> {
     match (&*target.kind.group, &*target.kind.kind) {
         ("", "Pod") => value.get("spec"),
+        ("", "PodTemplate") => value.pointer("/template/spec"),
         ("batch", "CronJob") => value.pointer("/spec/jobTemplate/spec/template/spec"),
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
         | ("", "ReplicationController")

@@ -7,13 +7,16 @@ mod signatures;
 mod tests;
 mod types;
 
+use std::collections::HashMap;
+
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators,
 };
 use regex::Regex;
 use serde_json::Value;
 
-use self::types::{BOOL, INT, STRING, Type};
+pub(super) use self::types::Type;
+use self::types::{BOOL, INT, STRING};
 use super::libraries;
 
 /// What is wrong, and with which part.
@@ -29,30 +32,52 @@ pub(super) enum Comes {
     Anything,
 }
 
-/// What a rule on values of a schema comes to, and its mistakes.
+/// The types of all parts of a rule, by where they stand: some parts that are made of others share a number.
+#[derive(Default)]
+pub(super) struct Types(HashMap<*const IdedExpr, Type>);
+
+impl Types {
+    /// The type of a part; of what was not looked at, anything.
+    pub(super) fn of(&self, part: &IdedExpr) -> &Type {
+        self.0.get(&std::ptr::from_ref(part)).unwrap_or(&Type::Dyn)
+    }
+}
+
+/// What a rule on values of a schema comes to, its mistakes, and the types of its parts.
 pub(super) fn check(
     expr: &IdedExpr,
     schema: &Value,
     root: bool,
     optional_old: bool,
-) -> (Comes, Vec<Mistake>) {
+) -> (Comes, Vec<Mistake>, Types) {
     let own = Type::of(schema, root).unwrap_or(Type::Dyn);
     let old = if optional_old { Type::optional(own.clone()) } else { own.clone() };
     let names = vec![("self".to_owned(), own), ("oldSelf".to_owned(), old)];
-    let mut checker = Checker { names, mistakes: Vec::new() };
+    let mut checker = Checker { names, mistakes: Vec::new(), types: Types::default() };
     let comes = match checker.type_of(expr) {
         Type::Dyn => Comes::Anything,
         found if found == BOOL => Comes::Bool,
         found if found == STRING => Comes::Text,
         _ => Comes::Other,
     };
-    (comes, checker.mistakes)
+    (comes, checker.mistakes, checker.types)
+}
+
+/// The name of a function with a longer one, such as `sets.contains`, whose first part stands where a target would.
+pub(super) fn full_name(call: &CallExpr) -> Option<String> {
+    match call.target.as_deref() {
+        Some(IdedExpr { expr: Expr::Ident(space), .. }) => {
+            Some(format!("{space}.{}", call.func_name)).filter(|name| !signatures::of(name).is_empty())
+        }
+        _ => None,
+    }
 }
 
 struct Checker {
     /// What is named where we are, with its type; the last of a name counts.
     names: Vec<(String, Type)>,
     mistakes: Vec<Mistake>,
+    types: Types,
 }
 
 impl Checker {
@@ -63,6 +88,12 @@ impl Checker {
     }
 
     fn type_of(&mut self, expr: &IdedExpr) -> Type {
+        let found = self.find_type(expr);
+        self.types.0.insert(expr, found.clone());
+        found
+    }
+
+    fn find_type(&mut self, expr: &IdedExpr) -> Type {
         match &expr.expr {
             Expr::Unspecified | Expr::Struct(_) => Type::Dyn,
             Expr::Literal(literal) => of_literal(literal),
@@ -181,13 +212,7 @@ impl Checker {
     }
 
     fn of_function(&mut self, expr: &IdedExpr, call: &CallExpr) -> Type {
-        // `sets.contains(…)` has no target, but a longer name.
-        let space = match call.target.as_deref() {
-            Some(IdedExpr { expr: Expr::Ident(space), .. }) => {
-                Some(format!("{space}.{}", call.func_name)).filter(|name| !signatures::of(name).is_empty())
-            }
-            _ => None,
-        };
+        let space = full_name(call);
         let target = call.target.as_deref().filter(|_| space.is_none());
         let name = space.as_deref().unwrap_or(&call.func_name);
         let given: Vec<Type> =

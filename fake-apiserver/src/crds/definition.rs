@@ -82,7 +82,7 @@ pub(crate) fn check_create(value: &Value) -> Vec<Cause> {
     if !name.is_empty() && name != wanted {
         causes.push(Cause::invalid("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
     }
-    spec(&value["spec"], &mut causes);
+    spec(&value["spec"], &Value::Null, &mut causes);
     stored_versions(value, &mut causes);
     approval(value, &mut causes);
     if value["spec"]["preserveUnknownFields"] == true {
@@ -99,7 +99,7 @@ pub(crate) fn check_update(old: &Value, value: &Value, status_only: bool) -> Vec
     if status_only {
         return causes;
     }
-    spec(&value["spec"], &mut causes);
+    spec(&value["spec"], &old["spec"], &mut causes);
     let mut fixed = vec!["group", "names.plural"];
     if is_true(old, "Established") {
         fixed.extend(["scope", "names.kind"]);

@@ -5,7 +5,8 @@
 use serde_json::Value;
 
 use super::checker::Comes;
-use super::program::check_types;
+use super::cost::{Declared, Limits, Spent};
+use super::program::{Scope, check_types};
 use super::rules;
 use crate::object::{strings, text};
 use crate::status::Cause;
@@ -129,22 +130,44 @@ pub(super) fn rule_texts(schema: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether rules can be read.
-pub(super) fn rule_programs(schema: &Value, path: &str, no_old: Option<&str>, causes: &mut Vec<Cause>) {
-    for (index, given) in schema["x-kubernetes-validations"].as_array().into_iter().flatten().enumerate() {
-        let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
+/// The place whose rules are judged.
+pub(super) struct Rules<'a> {
+    pub(super) path: &'a str,
+    /// The place from which on nobody can tell what a value was before.
+    pub(super) no_old: Option<&'a str>,
+    pub(super) limits: Limits,
+}
+
+/// Whether the rules of a schema can be read, and whether they cost too much.
+pub(super) fn rule_programs(schema: &Value, rules: &Rules<'_>, spent: &mut Spent, causes: &mut Vec<Cause>) {
+    let all = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if all.is_empty() {
+        return;
+    }
+    let root = rules.path.ends_with(".openAPIV3Schema");
+    let declared = Declared::of(schema, root).unwrap_or_default();
+    let scope = Scope { schema, root, declared: &declared };
+    for (index, given) in all.iter().enumerate() {
+        let at = |name: &str| format!("{}.x-kubernetes-validations[{index}].{name}", rules.path);
         let rule = rules::Rule::read(given);
-        let root = path.ends_with(".openAPIV3Schema");
-        let mistyped = |field: &str, malformed: &Option<String>| {
-            mistyped(schema, given, field, root).or_else(|| malformed.clone())
-        };
-        if let Some(why) = mistyped("messageExpression", &rule.malformed_message) {
-            let whose = if why.starts_with("compilation") { "messageExpression " } else { "" };
-            causes.push(Cause::invalid(at("messageExpression"), given.clone(), &format!("{whose}{why}")));
+        let judged = judge(&scope, given, "rule", rule.malformed.as_ref());
+        if let Ok(once) = judged {
+            let cost = rules.limits.of_all(once, declared.most_in_a_request());
+            causes.extend(spent.note(&at("rule"), "rule", cost));
         }
-        if let Some(why) = mistyped("rule", &rule.malformed) {
+        match judge(&scope, given, "messageExpression", rule.malformed_message.as_ref()) {
+            Err(why) => {
+                let whose = if why.starts_with("compilation") { "messageExpression " } else { "" };
+                causes.push(Cause::invalid(at("messageExpression"), given.clone(), &format!("{whose}{why}")));
+            }
+            Ok(cost) if judged.is_ok() => {
+                causes.extend(spent.note(&at("messageExpression"), "messageExpression", cost));
+            }
+            Ok(_) => {}
+        }
+        if let Err(why) = judged {
             causes.push(Cause::invalid(at("rule"), given.clone(), &why));
-        } else if let (true, Some(from)) = (rule.uses_old, no_old) {
+        } else if let (true, Some(from)) = (rule.uses_old, rules.no_old) {
             let why =
                 format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {from}");
             causes.push(Cause::invalid(at("rule"), rule.text.as_str(), &why));
@@ -155,17 +178,19 @@ pub(super) fn rule_programs(schema: &Value, path: &str, no_old: Option<&str>, ca
     }
 }
 
-/// Why the types in a rule or its message can't be.
-fn mistyped(schema: &Value, given: &Value, field: &str, root: bool) -> Option<String> {
+/// What a rule or its message costs at most, or why it can't be.
+fn judge(scope: &Scope<'_>, given: &Value, field: &str, malformed: Option<&String>) -> Result<u64, String> {
     let optional_old = field == "rule" && given["optionalOldSelf"] == true;
-    match check_types(text(given, &[field]), schema, root, optional_old) {
-        Err(why) => Some(why),
-        Ok(None | Some(Comes::Anything)) => None,
-        Ok(Some(Comes::Bool)) if field == "rule" => None,
-        Ok(Some(Comes::Text)) if field != "rule" => None,
-        Ok(Some(_)) if field == "rule" => Some("cel expression must evaluate to a bool".to_owned()),
-        Ok(Some(_)) => Some("messageExpression must evaluate to a string".to_owned()),
-    }
+    let checked = check_types(text(given, &[field]), scope, optional_old)?;
+    let cost = match checked {
+        None => 0,
+        Some((Comes::Bool, cost)) if field == "rule" => cost,
+        Some((Comes::Text, cost)) if field != "rule" => cost,
+        Some((Comes::Anything, cost)) => cost,
+        Some(_) if field == "rule" => return Err("cel expression must evaluate to a bool".to_owned()),
+        Some(_) => return Err("messageExpression must evaluate to a string".to_owned()),
+    };
+    malformed.map_or(Ok(cost), |why| Err(why.clone()))
 }
 
 /// The schema that a path such as `.spec.field` or `['key']` leads to, or why it leads nowhere.

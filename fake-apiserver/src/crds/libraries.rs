@@ -21,7 +21,7 @@ use cel::common::types::{CelList, CelOptional, CelString, Type};
 use cel::common::value::{CowVal, StaticVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 
-pub(super) use loops::ORDERED;
+pub(super) use loops::{MAP_OF, MERGED, ORDERED, PAIRS};
 pub(super) use times::{duration, timestamp};
 
 type Result<T> = std::result::Result<T, ExecutionError>;

@@ -4,7 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::extensions::{lists, rule_programs, rule_texts};
+use super::cost::{Limits, Spent};
+use super::extensions::{Rules, lists, rule_programs, rule_texts};
 use super::prune::is_pruned;
 use super::schema::Schema;
 use super::{embedded, rules, structural, values};
@@ -56,6 +57,15 @@ struct Place {
     no_old: Option<String>,
     /// Within a combination, where rules are not looked at.
     nested: bool,
+    /// How many values there can be here.
+    limits: Limits,
+}
+
+/// What was found, the mistakes in rules apart: those of a field do not keep anybody from looking at the rules above it.
+struct Found {
+    schema: Vec<Cause>,
+    rules: Vec<Cause>,
+    spent: Spent,
 }
 
 impl Place {
@@ -64,8 +74,8 @@ impl Place {
     }
 }
 
-/// What is wrong with the schema of a version.
-pub(crate) fn check(schema: &Value, path: &str, status: bool) -> Vec<Cause> {
+/// What is wrong with the schema of a version; one that is `unchanged` may have rules that cost too much.
+pub(crate) fn check(schema: &Value, path: &str, status: bool, unchanged: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     let at = format!("{path}.openAPIV3Schema");
     if status {
@@ -102,11 +112,14 @@ pub(crate) fn check(schema: &Value, path: &str, status: bool) -> Vec<Cause> {
         no_default: None,
         no_old: None,
         nested: !sound,
+        limits: Limits::root(),
     };
-    let before = causes.len();
-    node(schema, &place, &mut causes);
-    if causes.len() == before
-        && causes.is_empty()
+    let mut found = Found { schema: Vec::new(), rules: Vec::new(), spent: Spent::new(unchanged) };
+    node(schema, &place, &mut found);
+    causes.extend(found.schema);
+    causes.extend(found.rules);
+    causes.extend(found.spent.judge(&at));
+    if causes.is_empty()
         && let Some(why) = unreadable
     {
         causes.push(Cause::invalid(at, "", &why));
@@ -179,11 +192,12 @@ fn defaults(schema: &Schema, root: bool, in_metadata: bool, path: &str, causes: 
     }
 }
 
-fn node(schema: &Value, place: &Place, causes: &mut Vec<Cause>) {
-    let before = causes.len();
-    keywords(schema, place, causes);
+fn node(schema: &Value, place: &Place, found: &mut Found) {
+    let before = found.schema.len();
+    keywords(schema, place, &mut found.schema);
+    let limits = place.limits.below(schema);
     for (name, one) in below(schema) {
-        let mut next = place.below(&name);
+        let mut next = Place { limits, ..place.below(&name) };
         next.nested |= matches!(name.split('[').next(), Some("allOf" | "anyOf" | "oneOf" | "not"));
         match name.as_str() {
             "items" if schema["x-kubernetes-list-type"] != "map" => {
@@ -203,12 +217,13 @@ fn node(schema: &Value, place: &Place, causes: &mut Vec<Cause>) {
                 }
             }
         }
-        node(one, &next, causes);
+        node(one, &next, found);
     }
-    lists(schema, &place.path, causes);
-    rule_texts(schema, &place.path, causes);
-    if causes.len() == before && !place.nested {
-        rule_programs(schema, &place.path, place.no_old.as_deref(), causes);
+    lists(schema, &place.path, &mut found.schema);
+    rule_texts(schema, &place.path, &mut found.schema);
+    if found.schema.len() == before && !place.nested {
+        let rules = Rules { path: &place.path, no_old: place.no_old.as_deref(), limits: place.limits };
+        rule_programs(schema, &rules, &mut found.spent, &mut found.rules);
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::budget::{self, Stop};
 use super::checker::{self, Comes};
+use super::cost::{self, Declared};
 use super::libraries;
 use super::parts::{parts, parts_mut};
 use super::room;
@@ -138,31 +139,38 @@ fn heed_nulls(expr: &mut IdedExpr) {
     expr.expr = call(operators::LOGICAL_AND, [std::mem::take(&mut expr.expr), given]);
 }
 
-/// Whether the types in a rule on values of a schema fit together, and what it comes to; nothing where it can't be read.
+/// What a rule or a message is written for.
+pub(super) struct Scope<'a> {
+    pub(super) schema: &'a Value,
+    pub(super) root: bool,
+    pub(super) declared: &'a Declared,
+}
+
+/// What a text comes to where its types fit together, and what it costs at most; nothing where it can't be read.
 pub(super) fn check_types(
     rule: &str,
-    schema: &Value,
-    root: bool,
+    scope: &Scope<'_>,
     optional_old: bool,
-) -> Result<Option<Comes>, String> {
+) -> Result<Option<(Comes, u64)>, String> {
     if rule.len() > LONGEST {
         return Ok(None);
     }
-    room::at_length(rule.len(), || check_here(rule, schema, root, optional_old)).unwrap_or(Ok(None))
+    room::at_length(rule.len(), || check_here(rule, scope, optional_old)).unwrap_or(Ok(None))
 }
 
-fn check_here(rule: &str, schema: &Value, root: bool, optional_old: bool) -> Result<Option<Comes>, String> {
+fn check_here(rule: &str, scope: &Scope<'_>, optional_old: bool) -> Result<Option<(Comes, u64)>, String> {
     let Ok(program) = ENVIRONMENT.compile(rule) else { return Ok(None) };
-    if room::depth_of(program.expression()) > room::DEEPEST {
+    let expr = program.expression();
+    if room::depth_of(expr) > room::DEEPEST {
         return Ok(None);
     }
-    let (comes, mistakes) = checker::check(program.expression(), schema, root, optional_old);
+    let (comes, mistakes, types) = checker::check(expr, scope.schema, scope.root, optional_old);
     let place = |id: u64| program.source_info().offset_for(id).map_or(0, |(start, _)| start as usize);
     let mut mistakes: Vec<(usize, String)> = mistakes.into_iter().map(|(id, why)| (place(id), why)).collect();
     mistakes.sort();
     mistakes.dedup();
     if mistakes.is_empty() {
-        return Ok(Some(comes));
+        return Ok(Some((comes, cost::estimate(expr, &types, scope.declared))));
     }
     let shown: Vec<String> = mistakes.iter().map(|(at, why)| mistake_at(rule, *at, why)).collect();
     Err(format!("compilation failed: {}", shown.join("\n")))

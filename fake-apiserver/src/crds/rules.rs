@@ -1,6 +1,6 @@
 //! Decides whether a value keeps the rules (`x-kubernetes-validations`) of its schema, by the crate `cel`, with the libraries and
 //! within the budget of the real server. A rule that can't be read here is taken as kept and logged. Never estimates what a rule
-//! costs before there is a value. Answers to `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel`.
+//! costs before there is a value: `cost` does. Answers to `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel`.
 
 use std::sync::Arc;
 
@@ -267,6 +267,8 @@ impl Broken {
 mod tests {
     use serde_json::json;
 
+    use super::super::cost::Declared;
+    use super::super::program::{Scope, check_types};
     use super::*;
 
     #[track_caller]
@@ -328,7 +330,9 @@ mod tests {
             let rule = format!("self{}", piece.repeat(16_000 / piece.len()));
             let rule = json!({"rule": rule});
             drop(Rule::read(&rule));
-            drop(super::super::program::check_types(rule["rule"].as_str().unwrap(), &text, false, false));
+            let declared = Declared::default();
+            let scope = Scope { schema: &text, root: false, declared: &declared };
+            drop(check_types(rule["rule"].as_str().unwrap(), &scope, false));
         }
         let sum = format!("self{} > 0", "+1".repeat(40));
         check(text, json!({"rule": sum}), json!(1), json!(null), &[]);

@@ -13,7 +13,8 @@ use crate::validate::names;
 /// How many fields of a version can be selected by.
 const MOST_SELECTABLE: usize = 8;
 
-pub(super) fn spec(spec: &Value, causes: &mut Vec<Cause>) {
+/// What is wrong with a specification; `old` is the last one, where there is one.
+pub(super) fn spec(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let group = text(spec, &["group"]);
     if group.is_empty() {
         causes.push(Cause::required("spec.group", ""));
@@ -27,7 +28,7 @@ pub(super) fn spec(spec: &Value, causes: &mut Vec<Cause>) {
         "Cluster" | "Namespaced" => {}
         other => causes.push(Cause::unsupported("spec.scope", other, &["Cluster", "Namespaced"])),
     }
-    versions(spec, causes);
+    versions(spec, old, causes);
     for name in ["plural", "singular", "kind", "listKind"] {
         if text(spec, &["names", name]).is_empty() {
             causes.push(Cause::required(format!("spec.names.{name}"), ""));
@@ -48,7 +49,7 @@ fn parts<'a>(versions: &'a [Value], field: &str) -> Vec<(String, &'a Value)> {
     each.map(|(index, version)| (format!("spec.versions[{index}].{field}"), &version[field])).collect()
 }
 
-fn versions(spec: &Value, causes: &mut Vec<Cause>) {
+fn versions(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, version) in versions.iter().enumerate() {
         let field = |name: &str| format!("spec.versions[{index}].{name}");
@@ -90,7 +91,10 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
     for (index, (path, part)) in schemas.into_iter().enumerate() {
         if let Some(schema) = part.get("openAPIV3Schema") {
             let status = if shared { any_status } else { status(index) };
-            causes.extend(openapi::check(schema, &path, status));
+            let before = old["versions"].as_array().into_iter().flatten();
+            let mut before = before.filter(|version| version["name"] == versions[index]["name"]);
+            let unchanged = before.any(|version| version["schema"]["openAPIV3Schema"] == *schema);
+            causes.extend(openapi::check(schema, &path, status, unchanged));
         }
     }
     for (path, part) in parts(versions, "subresources") {

@@ -8,20 +8,30 @@ use crate::object::{as_map_mut, at};
 use crate::quantity::Quantity;
 
 pub(super) fn pod(value: &mut Value) {
-    default_in(map(value, "status"), "phase", "Pending".into());
     super::condition_times(value);
     let spec = map(value, "spec");
     pod_spec(spec);
     default_in(spec, "enableServiceLinks", true.into());
-    let account = spec.get("serviceAccountName").or_else(|| spec.get("serviceAccount")).cloned();
-    let account = account.unwrap_or_else(|| "default".into());
-    default_in(spec, "serviceAccountName", account.clone());
-    default_in(spec, "serviceAccount", account);
     tolerate_lost_nodes(spec);
+    let on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for field in ["containers", "initContainers"] {
         for container in items(spec, field) {
             requests_from_limits(container);
+            for port in items(container, "ports").filter(|_| on_host) {
+                let number = port.get("containerPort").cloned().unwrap_or_default();
+                default_in(port, "hostPort", number);
+            }
         }
+    }
+}
+
+/// The account has two names, of which the newer one counts where it is there.
+fn same_account(spec: &mut Value) {
+    let named = |field: &&str| spec.get(*field).filter(|name| **name != "").cloned();
+    if let Some(account) = ["serviceAccountName", "serviceAccount"].iter().find_map(named) {
+        let spec = as_map_mut(spec);
+        spec.insert("serviceAccountName".into(), account.clone());
+        spec.insert("serviceAccount".into(), account);
     }
 }
 
@@ -32,10 +42,10 @@ pub(super) fn pod_spec(spec: &mut Value) {
     default_in(spec, "schedulerName", "default-scheduler".into());
     default_in(spec, "securityContext", json!({}));
     default_in(spec, "terminationGracePeriodSeconds", 30.into());
-    let host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
+    same_account(spec);
     for field in ["containers", "initContainers", "ephemeralContainers"] {
         for container in items(spec, field) {
-            container_defaults(container, host_network);
+            container_defaults(container);
         }
     }
     for volume in items(spec, "volumes") {
@@ -54,6 +64,9 @@ fn fields_of_pod(shown: &mut Value) {
 
 /// Whether an image names no version, or the newest.
 fn is_latest(image: &str) -> bool {
+    if image.is_empty() {
+        return false;
+    }
     let (repository, name) = image.rsplit_once('/').unwrap_or(("", image));
     let fits = |text: &str| {
         text.bytes().all(|byte| {
@@ -67,7 +80,7 @@ fn is_latest(image: &str) -> bool {
     !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
 }
 
-fn container_defaults(container: &mut Value, host_network: bool) {
+fn container_defaults(container: &mut Value) {
     let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
     let latest = is_latest(image);
     default_in(container, "imagePullPolicy", if latest { "Always" } else { "IfNotPresent" }.into());
@@ -76,10 +89,6 @@ fn container_defaults(container: &mut Value, host_network: bool) {
     default_in(container, "terminationMessagePolicy", "File".into());
     for port in items(container, "ports") {
         default_in(port, "protocol", "TCP".into());
-        if host_network {
-            let number = port.get("containerPort").cloned().unwrap_or_default();
-            default_in(port, "hostPort", number);
-        }
     }
     for variable in items(container, "env") {
         if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {

@@ -59,6 +59,8 @@ pub(crate) fn canonicalise(kind: &Kind, value: &mut Value) -> Result<(), &'stati
         "Deployment" | "ReplicaSet" | "DaemonSet" | "Job" | "ReplicationController" => {
             in_spec(value, "spec/template/spec")
         }
+        "PodTemplate" => in_spec(value, "template/spec"),
+        "RuntimeClass" => amounts(value, "overhead/podFixed"),
         "HorizontalPodAutoscaler" => of_metrics(value),
         "CronJob" => in_spec(value, "spec/jobTemplate/spec/template/spec"),
         _ => Ok(()),

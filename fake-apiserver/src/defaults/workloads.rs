@@ -59,7 +59,7 @@ fn controller_labels(value: &mut Value) {
     metadata_mut(value).entry("labels").or_insert(labels);
 }
 
-fn default_template(spec: &mut Value) {
+pub(super) fn default_template(spec: &mut Value) {
     let template = map(spec, "template");
     default_in(template, "metadata", json!({}));
     pods::pod_spec(map(template, "spec"));

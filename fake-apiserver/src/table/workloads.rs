@@ -68,12 +68,21 @@ const CRON_JOB: &[Column] = &[
 const BUDGET: &[Column] =
     &[NAME, string("Min Available"), string("Max Unavailable"), integer("Allowed Disruptions"), AGE];
 const SLICE: &[Column] = &[NAME, string("Node"), string("Driver"), string("Pool"), AGE];
+const POD_TEMPLATE: &[Column] = &[NAME, string("Containers"), string("Images"), string("Pod Labels")];
 const TEMPLATE: &[&str] = &["spec", "template", "spec", "containers"];
 
 pub(super) const ENTRIES: &[Entry] = &[
     ("", "Pod", pods::COLUMNS, pods::cells),
     ("", "ReplicationController", REPLICAS, |row| {
         replicas(row, text::labels(at(row.value, &["spec", "selector"])))
+    }),
+    ("", "PodTemplate", POD_TEMPLATE, |row| {
+        let [names, images] = containers(row, &["template", "spec", "containers"]);
+        let labels = text::labels(at(row.value, &["template", "metadata", "labels"]));
+        vec![row.name(), names, images, labels.into()]
+    }),
+    ("node.k8s.io", "RuntimeClass", &[NAME, string("Handler"), AGE], |row| {
+        vec![row.name(), row.text(&["handler"]).into(), row.age()]
     }),
     (APPS, "ReplicaSet", REPLICAS, |row| {
         replicas(row, text::selector_or_none(at(row.value, &["spec", "selector"])))

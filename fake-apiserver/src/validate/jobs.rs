@@ -1,6 +1,8 @@
 //! Decides whether jobs, and the templates from which cron jobs make them, may be stored. Answers to
 //! `kubernetes/pkg/apis/batch/validation`.
 
+mod success;
+
 use serde_json::Value;
 
 use super::field::{Causes, Field};
@@ -32,7 +34,19 @@ pub(super) fn create(value: &Value) -> Causes {
     if !spec.at("manualSelector").is_true() && selector.is_set() {
         generated(value, &spec, &mut causes);
     }
+    hostname(value, &spec, &mut causes);
     causes
+}
+
+/// The pods of an indexed job are named after it, and so are their hosts.
+fn hostname(value: &Value, spec: &Field<'_>, causes: &mut Causes) {
+    let completions = spec.at("completions").number().filter(|number| *number > 0);
+    let Some(last) = completions.filter(|_| spec.at("completionMode").text() == "Indexed") else { return };
+    let name = Field::root(value).at("metadata.name");
+    let longest = format!("{}-{}", name.text(), last - 1);
+    if !names::label(&longest).is_empty() {
+        causes.push(name.invalid(&format!("will not able to create pod with invalid DNS label: {longest}")));
+    }
 }
 
 /// The labels that tie a job to its pods are the server's own.
@@ -85,7 +99,7 @@ fn job_spec(spec: &Field<'_>, causes: &mut Causes) {
     }
     completion(spec, causes);
     failures(spec, causes);
-    success(spec, causes);
+    success::policy(spec, causes);
     let replacement = spec.at("podReplacementPolicy");
     if replacement.is_set() {
         let all: &[&str] = if spec.at("podFailurePolicy").is_set() {
@@ -213,39 +227,6 @@ fn exit_codes(codes: &Field<'_>, containers: &[&str], causes: &mut Causes) {
     }
 }
 
-fn success(spec: &Field<'_>, causes: &mut Causes) {
-    let policy = spec.at("successPolicy");
-    if !policy.is_set() {
-        return;
-    }
-    if spec.at("completionMode").text() != "Indexed" {
-        causes.push(policy.invalid("requires indexed completion mode"));
-        return;
-    }
-    if policy.at("rules").is_empty() {
-        causes.push(
-            policy
-                .at("rules")
-                .required("at least one rules must be specified when the successPolicy is specified"),
-        );
-    }
-    for rule in policy.at("rules").items() {
-        let count = rule.at("succeededCount");
-        if !count.is_set() && !rule.at("succeededIndexes").is_set() {
-            causes
-                .push(rule.required("at least one of succeededCount or succeededIndexes must be specified"));
-        }
-        count.at_least(0, causes);
-        if let (Some(count_number), Some(all)) = (count.number(), spec.at("completions").number())
-            && count_number > all
-        {
-            causes.push(count.invalid(&format!(
-                "must be less than or equal to {all} (the number of specified completions)"
-            )));
-        }
-    }
-}
-
 pub(super) fn update(old: &Value, new: &Value) -> Causes {
     let mut causes = Causes::new();
     let (before, after) = (Field::root(old).at("spec"), Field::root(new).at("spec"));
@@ -279,43 +260,58 @@ pub(super) fn update(old: &Value, new: &Value) -> Causes {
             causes.push(after.at(field).invalid(IMMUTABLE));
         }
     }
-    let template = after.at("template");
-    if kept_template(old, new) != *template.value {
-        causes.push(template.invalid(IMMUTABLE));
-    }
+    kept_template(old, new, &after.at("template"), &mut causes);
     causes
 }
 
-/// The old template with what a job that never ran may still change taken from the new one.
-fn kept_template(old: &Value, new: &Value) -> Value {
-    let mut kept = old["spec"]["template"].clone();
-    let suspended = old["spec"]["suspend"] == true && old["status"]["startTime"].is_null();
-    if !suspended {
-        return kept;
-    }
-    let wanted = &new["spec"]["template"];
-    for (part, fields) in [
-        ("metadata", &["annotations", "labels"][..]),
-        ("spec", &["nodeSelector", "tolerations", "schedulingGates"]),
-    ] {
-        for field in fields {
-            let place = as_map_mut(
-                as_map_mut(&mut kept).entry(part).or_insert_with(|| Value::Object(serde_json::Map::new())),
-            );
-            match wanted[part].get(*field) {
-                Some(value) => place.insert((*field).to_owned(), value.clone()),
-                None => place.remove(*field),
-            };
+/// The template stays, but for what a job that does not run may still change.
+fn kept_template(old: &Value, new: &Value, template: &Field<'_>, causes: &mut Causes) {
+    let before = &old["spec"]["template"];
+    let runs = old["status"]["active"].as_i64().unwrap_or(0) != 0;
+    let halted = old["status"]["conditions"].as_array().into_iter().flatten();
+    let mut halted = halted.filter(|one| one["type"] == "Suspended" && one["status"] == "True");
+    let started = !old["status"]["startTime"].is_null() && halted.next().is_none();
+    if old["spec"]["suspend"] != true || started || runs {
+        if before != template.value {
+            causes.push(template.invalid(IMMUTABLE));
         }
+        return;
+    }
+    let mut kept = before["spec"].clone();
+    let wanted = &new["spec"]["template"]["spec"];
+    let mut keep = |field: &str| match wanted.get(field) {
+        Some(value) => as_map_mut(&mut kept).insert(field.to_owned(), value.clone()),
+        None => as_map_mut(&mut kept).remove(field),
+    };
+    for field in ["nodeSelector", "tolerations", "schedulingGates"] {
+        keep(field);
+    }
+    let mut affinity = before["spec"]["affinity"].clone();
+    match wanted["affinity"].get("nodeAffinity") {
+        Some(node) => drop(as_map_mut(&mut affinity).insert("nodeAffinity".to_owned(), node.clone())),
+        None if affinity.is_object() => drop(as_map_mut(&mut affinity).remove("nodeAffinity")),
+        None => {}
+    }
+    match affinity.as_object() {
+        Some(rest) if !rest.is_empty() || wanted["affinity"].is_object() => {
+            as_map_mut(&mut kept).insert("affinity".to_owned(), affinity);
+        }
+        _ => drop(as_map_mut(&mut kept).remove("affinity")),
     }
     for part in ["containers", "initContainers"] {
-        let wanted = wanted["spec"][part].as_array().cloned().unwrap_or_default();
-        let containers = kept["spec"].get_mut(part).and_then(Value::as_array_mut).into_iter().flatten();
-        for (container, wanted) in containers.zip(wanted) {
-            as_map_mut(container).insert("resources".into(), wanted["resources"].clone());
+        let wanted = wanted[part].as_array().cloned().unwrap_or_default();
+        let containers = kept.get_mut(part).and_then(Value::as_array_mut);
+        for (container, wanted) in
+            containers.filter(|all| all.len() == wanted.len()).into_iter().flatten().zip(&wanted)
+        {
+            if container["name"] == wanted["name"] {
+                as_map_mut(container).insert("resources".into(), wanted["resources"].clone());
+            }
         }
     }
-    kept
+    if kept != *wanted {
+        causes.push(template.at("spec").invalid(IMMUTABLE));
+    }
 }
 
 pub(super) fn cron(value: &Value, old: Option<&Value>) -> Causes {

@@ -55,6 +55,13 @@ fn stored(value: &Value) -> Causes {
     causes
 }
 
+/// What is wrong with a template that belongs to nothing.
+pub(super) fn alone(value: &Value) -> Causes {
+    let mut causes = Causes::new();
+    template(&Field::root(value).at("template"), &mut causes);
+    causes
+}
+
 /// What is wrong with the template of a pod.
 pub(super) fn template(template: &Field<'_>, causes: &mut Causes) {
     // Upstream leaves the metadata out of these paths.
@@ -120,9 +127,9 @@ fn pod_spec(spec: &Field<'_>, name: &str, is_pod: bool, causes: &mut Causes) {
             preemption.must_be_one_of(&["PreemptLowerPriority", "Never"], causes);
         }
     }
-    for (name, entry) in spec.at("overhead").entries() {
-        causes.extend(names::qualified_name(name).map(|why| Cause::invalid(entry.path.as_str(), name, &why)));
-    }
+    // What is fixed is limited: the rules are those of a container's limits.
+    let overhead = json!({"limits": spec.at("overhead").value});
+    amounts::resources(&Field::new(&overhead, spec.at("overhead").path), causes);
     let system = spec.at("os");
     if system.is_set() {
         if system.at("name").is_empty() {
@@ -282,7 +289,10 @@ fn allow(spec: &mut Value, wanted: &Value, causes: &mut Vec<Cause>) {
         let images: Vec<Value> = list(wanted, part).map(|container| container["image"].clone()).collect();
         let containers = spec.get_mut(part).and_then(Value::as_array_mut).into_iter().flatten();
         for (container, image) in containers.zip(images) {
-            as_map_mut(container).insert("image".into(), if image.is_null() { "".into() } else { image });
+            match image {
+                Value::Null => as_map_mut(container).remove("image"),
+                image => as_map_mut(container).insert("image".into(), image),
+            };
         }
     }
     let mut free = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates", "ephemeralContainers"];
@@ -306,6 +316,8 @@ fn allow(spec: &mut Value, wanted: &Value, causes: &mut Vec<Cause>) {
                 is,
                 "no additions/deletions to non-empty NodeSelectorTerms list are allowed",
             ));
+        } else {
+            terms_only_grow(&was, &is, path, causes);
         }
         free.extend(["nodeSelector", "affinity"]);
     }
@@ -314,6 +326,22 @@ fn allow(spec: &mut Value, wanted: &Value, causes: &mut Vec<Cause>) {
             Some(value) => as_map_mut(spec).insert(field.into(), value.clone()),
             None => as_map_mut(spec).remove(field),
         };
+    }
+}
+
+/// Each term of a gated pod may get more requirements behind those that it has.
+fn terms_only_grow(was: &Value, is: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let (was, is) = (was.as_array().into_iter().flatten(), is.as_array().into_iter().flatten());
+    for (index, (before, after)) in was.zip(is).enumerate() {
+        let parts = ["matchExpressions", "matchFields"];
+        let all = |term: &Value, part: &str| term[part].as_array().cloned().unwrap_or_default();
+        let selects = |term: &Value| parts.iter().any(|part| !all(term, part).is_empty());
+        let grows = parts.iter().all(|part| all(after, part).starts_with(&all(before, part)));
+        if !grows || !selects(before) && selects(after) {
+            let field = format!("spec.affinity.nodeAffinity.{path}.nodeSelectorTerms[{index}]");
+            let why = "only additions are allowed (no mutations or deletions)";
+            causes.push(Cause::invalid(field, after.clone(), why));
+        }
     }
 }
 

@@ -52,7 +52,6 @@ fn selector(kind: &str, spec: &Field<'_>, causes: &mut Causes) {
     let labels = spec.at("template.metadata.labels");
     let differs = "`selector` does not match template `labels`";
     if kind == "ReplicationController" {
-        selectors::labels(&selector, causes);
         if selector.is_empty() {
             causes.push(selector.required(""));
         }
@@ -239,6 +238,13 @@ fn template_with_claims(value: &Value) -> Value {
             json!({"name": name, "persistentVolumeClaim": {"claimName": name}})
         })
         .collect();
+    // Of several claims of one name, one counts.
+    let mut seen: Vec<Value> = Vec::new();
+    volumes.retain(|volume| {
+        let known = seen.contains(&volume["name"]);
+        seen.push(volume["name"].clone());
+        !known
+    });
     let own = template["spec"]["volumes"].as_array().cloned().unwrap_or_default();
     let overridden = |one: &Value| volumes.iter().any(|volume| volume["name"] == one["name"]);
     let rest: Vec<Value> = own.into_iter().filter(|one| !overridden(one)).collect();

@@ -37,6 +37,9 @@ pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> Result<()> {
     Ok(())
 }
 
+/// How many labels the server gives the pods of a job.
+const GENERATED_LABELS: usize = 4;
+
 /// Whether the first write of an object stores more than it says: the real server stores a new claim without a phase, and a new
 /// job without the labels of its template, and gives it those when it is read. So the first write that changes nothing is one.
 pub(crate) fn settles_when_written(kind: &Kind, value: &Value) -> bool {
@@ -46,7 +49,9 @@ pub(crate) fn settles_when_written(kind: &Kind, value: &Value) -> bool {
             let labels = at(value, &["metadata", "labels"]);
             let uid = labels.and_then(|labels| labels.get("batch.kubernetes.io/controller-uid"));
             let template = at(value, &["spec", "template", "metadata", "labels"]);
-            labels == template && uid == at(value, &["metadata", "uid"])
+            // Labels that were given for the pods are stored as those of the job too.
+            let bare = template.and_then(Value::as_object).is_some_and(|all| all.len() == GENERATED_LABELS);
+            bare && labels == template && uid == at(value, &["metadata", "uid"])
         }
         _ => false,
     }
@@ -297,6 +302,7 @@ fn counted<'a>(kind: &Kind, value: &'a Value) -> Vec<Option<&'a Value>> {
     let of_metadata = |field| at(value, &["metadata", field]);
     match &*kind.kind {
         "Deployment" => vec![value.get("spec"), of_metadata("annotations")],
+        "PodTemplate" => vec![value.get("template")],
         "EndpointSlice" => {
             let all = ["addressType", "endpoints", "ports"].map(|field| value.get(field));
             all.into_iter().chain([of_metadata("labels")]).collect()

@@ -129,6 +129,13 @@ fn deprecated(label: &str) -> Option<&'static str> {
     NODE_LABELS.iter().find(|(old, _)| *old == label).map(|(_, why)| *why)
 }
 
+/// The nodes that a class of runtimes selects.
+pub(super) fn runtime(class: &Field<'_>, said: &mut Vec<String>) {
+    let selector = class.at("scheduling.nodeSelector");
+    let old = selector.entries().into_iter().filter_map(|(label, _)| deprecated(label));
+    said.extend(old.map(|why| format!("{}: {why}", selector.path)));
+}
+
 /// The terms of a selector of nodes.
 pub(super) fn term(term: &Field<'_>, judges_values: bool, said: &mut Vec<String>) {
     for expression in term.at("matchExpressions").items() {

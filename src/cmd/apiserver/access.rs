@@ -33,8 +33,8 @@ pub(super) struct Access {
     #[arg(long, env = "PVBIND_TOKEN_AUTH_FILE", value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
     /// Where to write a kubeconfig with which an administrator gets in.
-    #[arg(long, env = "PVBIND_KUBECONFIG_OUT", value_name = "FILE")]
-    kubeconfig_out: Option<PathBuf>,
+    #[arg(long, visible_alias = "write-kubeconfig", env = "PVBIND_KUBECONFIG_OUT", value_name = "FILE")]
+    pub(super) kubeconfig_out: Option<PathBuf>,
 }
 
 /// What the flags come to.
@@ -91,9 +91,21 @@ impl Access {
     /// Writes the kubeconfig that was asked for, for the owner's eyes alone.
     pub(super) fn write_kubeconfig(&self, prepared: &Prepared, url: &str) -> std::io::Result<()> {
         let Some(file) = &self.kubeconfig_out else { return Ok(()) };
-        let text = serde_saphyr::to_string(&kubeconfig(prepared, url)).map_err(Error::other)?;
+        let text = prepared.kubeconfig(url)?;
         write_secret(file, text.as_bytes())
             .map_err(|error| Error::new(error.kind(), format!("kubeconfig {}: {error}", file.display())))
+    }
+}
+
+impl Prepared {
+    /// What clients have to trust, where it was made for this run, in PEM form.
+    pub(super) fn authority(&self) -> Option<&str> {
+        self.authority.as_deref()
+    }
+
+    /// What an administrator needs to get in by this address, in YAML.
+    pub(super) fn kubeconfig(&self, url: &str) -> std::io::Result<String> {
+        serde_saphyr::to_string(&kubeconfig(self, url)).map_err(Error::other)
     }
 }
 

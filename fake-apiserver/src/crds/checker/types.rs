@@ -14,7 +14,7 @@ const DEPTH: usize = 64;
 
 /// A type.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Type {
+pub(in crate::crds) enum Type {
     /// Anything: it is looked at when there is a value.
     Dyn,
     /// One without parts, by its name.

@@ -16,10 +16,10 @@ use crate::crds::parts::parts_mut;
 const RESULT: &str = "@result";
 /// What puts what a loop goes through in order.
 pub(in crate::crds) const ORDERED: &str = "@ordered";
-const PAIRS: &str = "@pairs";
+pub(in crate::crds) const PAIRS: &str = "@pairs";
 const PAIR: &str = "@pair";
-const MAP_OF: &str = "@mapOf";
-const MERGED: &str = "@merged";
+pub(in crate::crds) const MAP_OF: &str = "@mapOf";
+pub(in crate::crds) const MERGED: &str = "@merged";
 
 pub(super) fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError> {
     env.add_overload(ORDERED, ORDERED, vec![DYN_TYPE], ordered)?;

@@ -111,7 +111,7 @@ fn pod_term(term: &Field<'_>, causes: &mut Causes) {
     key.follow(names::qualified_name, causes);
 }
 
-pub(super) fn tolerations(spec: &Field<'_>, causes: &mut Causes) {
+pub(in crate::validate) fn tolerations(spec: &Field<'_>, causes: &mut Causes) {
     for one in spec.at("tolerations").items() {
         let (key, operator, effect) = (one.at("key"), one.at("operator"), one.at("effect"));
         let value = one.at("value").text();

@@ -8,7 +8,7 @@ use crate::validate::field::{Causes, Field};
 use crate::validate::names;
 
 /// Requests and limits.
-pub(super) fn resources(field: &Field<'_>, causes: &mut Causes) {
+pub(in crate::validate) fn resources(field: &Field<'_>, causes: &mut Causes) {
     let (limits, requests) = (field.at("limits"), field.at("requests"));
     for (name, entry) in limits.entries().into_iter().chain(requests.entries()) {
         resource_name(name, &entry, causes);
