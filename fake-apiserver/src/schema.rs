@@ -13,6 +13,7 @@
 #![allow(dead_code, reason = "the documents are served, and the trees walked, from elsewhere")]
 #![allow(unused_imports, reason = "as above")]
 
+mod fields;
 mod tree;
 
 use std::collections::{BTreeSet, HashMap};
@@ -24,6 +25,7 @@ use serde_json::{Map, Value};
 
 use crate::kinds::Kind;
 
+pub(crate) use fields::Fields;
 pub(crate) use tree::{Field, Items, Link, ListShape, MapShape, Merge, Node, Scalar, custom};
 
 /// A line a component: name, kind or "-", JSON. `build.rs` has packed it.

@@ -336,6 +336,7 @@ fn keep_end(old: &Value, value: &mut Value) {
 fn keep(fields: &[&str], old: &Value, metadata: &mut Map<String, Value>) {
     for field in fields {
         match old.get(field) {
+            Some(value) if metadata.get(*field) == Some(value) => None,
             Some(value) => metadata.insert((*field).into(), value.clone()),
             None => metadata.remove(*field),
         };
