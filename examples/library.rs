@@ -24,16 +24,6 @@ use serde_json::json;
 const NAME: &str = "gang";
 /// How long a gang may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-const KINDS: [Kind; 8] = [
-    Kind::Class,
-    Kind::Volume,
-    Kind::Claim,
-    Kind::Pod,
-    Kind::Node,
-    Kind::CsiNode,
-    Kind::CsiDriver,
-    Kind::Capacity,
-];
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -54,8 +44,8 @@ struct Scheduler {
 
 impl Scheduler {
     fn new(client: Client) -> Self {
-        let watches = watch(&client, &KINDS);
-        Scheduler { client, watches, cluster: Cluster::new(), unlisted: KINDS.into_iter().collect() }
+        let watches = watch(&client, &Kind::ALL);
+        Scheduler { client, watches, cluster: Cluster::new(), unlisted: Kind::ALL.into_iter().collect() }
     }
 
     /// Takes in the next thing that a watch shows.

@@ -19,6 +19,18 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind, in that order.
+    pub const ALL: [Kind; 8] = [
+        Kind::Node,
+        Kind::CsiNode,
+        Kind::CsiDriver,
+        Kind::Capacity,
+        Kind::Class,
+        Kind::Volume,
+        Kind::Claim,
+        Kind::Pod,
+    ];
+
     /// The kind as the API spells it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

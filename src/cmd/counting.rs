@@ -3,6 +3,7 @@
 use clap::{ArgAction, Args};
 
 use crate::decide::binder::storage::{Point, Scoring, Shape};
+use crate::decide::{Settings, plugin};
 
 /// See the [module's documentation](self).
 #[derive(Clone, Copy, Debug, Args)]
@@ -34,6 +35,17 @@ pub struct Counting {
 }
 
 impl Counting {
+    /// What decisions take for granted where stand-ins play the rest of a cluster.
+    pub(super) fn among_stand_ins(&self, strict: bool) -> Settings {
+        Settings {
+            strict,
+            strict_capacity: self.strict_capacity,
+            scoring: self.scoring(),
+            plugins: plugin::PROVISIONING,
+            ..Settings::default()
+        }
+    }
+
     /// What the volumes on a node say for the node.
     pub(super) fn scoring(&self) -> Scoring {
         self.storage_capacity_scoring.map_or(Scoring::BestFit, Scoring::Capacity)

@@ -10,7 +10,6 @@ use clap::{Args, ValueEnum};
 use super::counting::Counting;
 use super::meter::Meter;
 use super::{Exit, complain, duration};
-use crate::decide::{Settings, plugin};
 use crate::manifest;
 use crate::simulate::report::Report;
 use crate::simulate::{Input, Progress, simulate_watched, table};
@@ -76,13 +75,7 @@ fn report(arguments: &Arguments, progress: &Progress) -> Result<Report, Box<dyn 
     let loaded = manifest::load(&arguments.files, &arguments.namespace, || std::io::stdin().lock())?;
     let stages = arguments.then.iter().map(|file| manifest::load_stage(file, &arguments.namespace));
     let stages = stages.collect::<Result<Vec<_>, _>>()?;
-    let settings = Settings {
-        strict: arguments.strict,
-        strict_capacity: arguments.counting.strict_capacity,
-        scoring: arguments.counting.scoring(),
-        plugins: plugin::PROVISIONING,
-        ..Settings::default()
-    };
+    let settings = arguments.counting.among_stand_ins(arguments.strict);
     let input = Input { loaded, stages, settings, limit: Some(arguments.limit) };
     Ok(simulate_watched(input, progress)?)
 }

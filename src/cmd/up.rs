@@ -9,7 +9,6 @@ use tokio::sync::watch;
 use super::apiserver::{self, Prepared};
 use super::counting::Counting;
 use super::{Exit, announce, complain, runtime, told_to_stop};
-use crate::decide::{Settings, plugin};
 use crate::manifest;
 use crate::simulate::live::{self, Parts};
 
@@ -129,13 +128,7 @@ async fn play(arguments: &Arguments, prepared: &Prepared) -> Exit {
             Err(error) => return complain(&error, Exit::Usage),
         }
     }
-    let settings = Settings {
-        strict: arguments.strict,
-        strict_capacity: arguments.counting.strict_capacity,
-        scoring: arguments.counting.scoring(),
-        plugins: plugin::PROVISIONING,
-        ..Settings::default()
-    };
+    let settings = arguments.counting.among_stand_ins(arguments.strict);
     // The parts end before the server that they ask.
     let (stop, stopped) = watch::channel(false);
     let (close, closed) = tokio::sync::oneshot::channel::<()>();

@@ -35,18 +35,6 @@ impl Default for Parts {
     }
 }
 
-/// What the stand-ins look at, whoever else runs.
-const KINDS: [Kind; 8] = [
-    Kind::Class,
-    Kind::Volume,
-    Kind::Claim,
-    Kind::Pod,
-    Kind::Node,
-    Kind::CsiNode,
-    Kind::CsiDriver,
-    Kind::Capacity,
-];
-
 /// Puts manifests into the server, and a node where there is none; returns what there is to say about that.
 ///
 /// # Errors
@@ -78,7 +66,8 @@ pub async fn play(
         // A channel whose sender is gone means stop as well.
         let _ = stop.wait_for(|stop| *stop).await;
     };
-    let (watches, shared) = shared_watches(&client, &KINDS);
+    // The stand-ins look at all of them, whoever else runs.
+    let (watches, shared) = shared_watches(&client, &Kind::ALL);
     let program = async {
         let done = act::run_on(client.clone(), watches, options, until(stop.clone())).await;
         done.map(drop).map_err(|error| Error::Failed(error.to_string()))

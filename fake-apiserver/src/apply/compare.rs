@@ -204,7 +204,7 @@ fn mention(link: &Link, value: &Value, path: &mut Vec<Element>, set: &mut Set) {
                 path.push(Element::Field(name.clone()));
                 mention(link, value, path, set);
                 let nothing = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-                if nothing || !map.fields.contains_key(name) {
+                if nothing || !map.fields.contains(name) {
                     set.insert(path);
                 }
                 path.pop();

@@ -147,7 +147,9 @@ pub(crate) fn data_key(text: &str) -> Vec<String> {
     }
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if text.is_empty() || !text.bytes().all(fits) {
-        wrong.push("a valid config key must consist of alphanumeric characters, '-', '_' or '.'".to_owned());
+        let what = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
+        let like = "'key.name',  or 'KEY_NAME',  or 'key-name'";
+        wrong.push(format!("{what} (e.g. {like}, regex used for validation is '[-._a-zA-Z0-9]+')"));
     }
     if text == "." {
         wrong.push("must not be '.'".to_owned());
@@ -185,10 +187,9 @@ pub(crate) fn qualified_name(text: &str) -> Option<String> {
 /// All that is wrong with such a key.
 pub(crate) fn qualified_names(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
-    let parts: Vec<&str> = text.split('/').collect();
-    let name = match parts[..] {
-        [name] => name,
-        [prefix, name] => {
+    let name = match text.split_once('/') {
+        None => text,
+        Some((prefix, name)) if !name.contains('/') => {
             if prefix.is_empty() {
                 wrong.push("prefix part must be non-empty".to_owned());
             } else {
@@ -196,7 +197,7 @@ pub(crate) fn qualified_names(text: &str) -> Vec<String> {
             }
             name
         }
-        _ => return vec![QUALIFIED.to_owned()],
+        Some(_) => return vec![QUALIFIED.to_owned()],
     };
     if name.is_empty() {
         wrong.push("name part must be non-empty".to_owned());

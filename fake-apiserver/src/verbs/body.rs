@@ -80,10 +80,10 @@ fn decoded_otherwise(request: &Request, schema: &Link, options: &WriteOptions) -
     }
     let Ok((value, repeated)) = yaml::read(&request.body) else { return Ok(None) };
     let Ok(mut decoded) = decode::value(schema, &value) else { return Ok(None) };
-    if let Some(repeated) = repeated {
-        let strict = options.validation == FieldValidation::Strict;
-        let named = if strict { format!("yaml: unmarshal errors:\n  {repeated}") } else { repeated };
-        decoded.strict.insert(0, named);
+    if options.validation == FieldValidation::Strict && !repeated.is_empty() {
+        decoded.strict.insert(0, format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  ")));
+    } else {
+        decoded.strict.splice(0..0, repeated);
     }
     Ok(Some(decoded))
 }

@@ -211,8 +211,8 @@ pub(crate) fn keep_times(old: &Value, value: &mut Value) {
     let (metadata, new_metadata) = (&old["metadata"], &value["metadata"]);
     let (before, after) = (&metadata["managedFields"], &new_metadata["managedFields"]);
     if before != after
-        && same_but("metadata", old, value)
         && same_but("managedFields", metadata, new_metadata)
+        && same_but("metadata", old, value)
         && same_but_for_times(before, after)
     {
         store(value, Some(before.clone()));

@@ -115,6 +115,9 @@ pub(crate) fn prepare_create(server: &Server, target: &Target, value: &mut Value
     let kind = &*target.kind;
     crate::verbs::addresses::normalise(target, None, value);
     drop_topology(kind, None, value);
+    if kind.kind == "PersistentVolumeClaim" && !kind.custom {
+        defaults::claim_sources(None, value);
+    }
     count_templates(kind, None, value);
     if kind.has(Trait::Generation) {
         metadata_mut(value).insert("generation".into(), 1.into());
@@ -208,6 +211,9 @@ fn restore(old: &Value, value: &mut Value, field: &str) {
 pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, value: &mut Value) {
     crate::verbs::addresses::normalise(target, Some(old), value);
     drop_topology(&target.kind, Some(old), value);
+    if target.kind.kind == "PersistentVolumeClaim" && !target.kind.custom && target.subresource.is_empty() {
+        defaults::claim_sources(Some(old), value);
+    }
     count_templates(&target.kind, Some(old), value);
     if target.kind.kind == "Pod" && target.subresource == "status" {
         let kept = old["status"].get("qosClass").cloned();
