@@ -19,9 +19,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::faults::{Cut, Withheld};
 use crate::history::{Event, Shown, event_line, write_event};
 use crate::kinds::Kind;
-use crate::object::{Object, as_map_mut};
+use crate::object::{Object, as_map_mut, metadata_mut};
 use crate::present::Presentation;
-use crate::shapes;
 use crate::status::Status;
 use crate::store::{Delivery, Store, Subscription};
 use crate::verbs::strategy;
@@ -221,15 +220,17 @@ impl WatchBody {
     }
 
     fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
-        let mut metadata = json!({"resourceVersion": revision.to_string()});
-        if initial_end {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-        }
-        let kind = &self.kind;
-        let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
         // A bookmark is an empty object of its kind, and shows what an empty object shows.
-        as_map_mut(&mut object).extend(shapes::blank(kind));
-        strategy::count_nothing(kind, &mut object);
+        let mut object = strategy::blank(&self.kind);
+        let fields = as_map_mut(&mut object);
+        fields.insert("kind".to_owned(), (*self.kind.kind).into());
+        fields.insert("apiVersion".to_owned(), self.kind.api_version().into());
+        let metadata = metadata_mut(&mut object);
+        metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
+        if initial_end {
+            let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+            as_map_mut(annotations).insert("k8s.io/initial-events-end".to_owned(), "true".into());
+        }
         event_line("BOOKMARK", object.to_string().as_bytes())
     }
 

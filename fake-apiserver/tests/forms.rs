@@ -385,3 +385,30 @@ fn an_autoscaler_is_one_object_in_both_versions_also_after_a_restart() {
     assert_eq!(newer["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 50);
     assert_eq!(older["metadata"]["resourceVersion"], newer["metadata"]["resourceVersion"]);
 }
+
+#[tokio::test]
+async fn a_bookmark_is_an_empty_object_of_its_kind() {
+    let server = server();
+    tokio::time::pause();
+    let pods = json!({"metadata": {}, "spec": {"containers": null}});
+    for (path, part, expected) in [
+        ("/apis/apps/v1/replicasets", "spec", json!({"replicas": 0, "selector": null, "template": pods})),
+        ("/api/v1/services", "status", json!({"loadBalancer": {}})),
+        ("/apis/storage.k8s.io/v1/csinodes", "spec", json!({"drivers": null})),
+        ("/apis/rbac.authorization.k8s.io/v1/roles", "rules", Value::Null),
+        ("/apis/events.k8s.io/v1/events", "regarding", json!({})),
+        (
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            "status",
+            json!({"acceptedNames": {"kind": "", "plural": ""}, "conditions": null, "storedVersions": null}),
+        ),
+    ] {
+        let query = "watch=true&allowWatchBookmarks=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dnone";
+        let (_, _, body) = get(&server, &format!("{path}?{query}"), "").await;
+        let bookmark = json(&body);
+        assert_eq!(bookmark["type"], "BOOKMARK", "{path}");
+        assert_eq!(bookmark["object"].get(part), Some(&expected), "{path}");
+        let annotations = &bookmark["object"]["metadata"]["annotations"];
+        assert_eq!(annotations["k8s.io/initial-events-end"], "true", "{path}");
+    }
+}
