@@ -43,11 +43,12 @@ impl Continuation {
             invalid(&format!("invalid character '{first}' looking for beginning of value"))
         })?;
         if token["v"] != VERSION {
-            return Err(invalid("server does not recognize this encoded version"));
+            let version = token["v"].as_str().unwrap_or_default();
+            return Err(invalid(&format!("server does not recognize this encoded version {version}")));
         }
         let start = token["start"].as_str().unwrap_or_default();
         if start.is_empty() {
-            return Err(invalid(&format!("encoded start key is empty (version {VERSION})")));
+            return Err(invalid(&format!("encoded start key empty (version {VERSION})")));
         }
         if start.split('/').any(|part| part == "." || part == "..") {
             return Err(invalid(start));
@@ -89,7 +90,8 @@ pub(crate) fn unbase64(text: &str) -> std::result::Result<Vec<u8>, usize> {
             bytes.push(u8::try_from(bits >> count & 0xff).unwrap_or(0));
         }
     }
-    Ok(bytes)
+    // A letter alone says less than a byte.
+    if count >= 6 { Err(text.len().saturating_sub(1)) } else { Ok(bytes) }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod workloads;
 
 pub(crate) use self::pods::quality;
 pub(crate) use self::quantities::{as_written, canonicalise};
+pub(crate) use self::volumes::claim_sources;
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +21,7 @@ use crate::object::{as_map_mut, at, field_mut, map_mut, metadata_mut, text};
 /// The same where a list that is empty is not one that is missing: what is reduced says no more which it was.
 pub(crate) fn apply_first(kind: &Kind, value: &mut Value) {
     if (&*kind.group, &*kind.kind) == ("autoscaling", "HorizontalPodAutoscaler") {
-        autoscalers::apply(value);
+        autoscalers::apply(value, kind.is_view());
     }
 }
 
@@ -85,6 +86,13 @@ fn counted(request: &mut Value) {
     default_in(request, "allocationMode", "ExactCount".into());
     if request["allocationMode"] == "ExactCount" {
         default_in(request, "count", 1.into());
+    }
+}
+
+/// What an object gets when it is read again in the form in which it is stored, which is not the one that it came in.
+pub(crate) fn apply_last(kind: &Kind, value: &mut Value) {
+    if (&*kind.group, &*kind.kind) == ("autoscaling", "HorizontalPodAutoscaler") && kind.is_view() {
+        autoscalers::apply(value, false);
     }
 }
 

@@ -37,8 +37,8 @@
 //! | with a seed and a clock, the same requests get the same bytes | tests repeat |
 //! | faults on demand, a journal, objects that are stored unchecked | tests ask for them; see [`Faults`], [`Journal`], [`FakeApiServer::apply_as_is`] |
 //! | a definition is served, and ends, with the request that says so | nobody has to wait |
+//! | what a revision of a controller holds is compared by what it says | the real server compares its bytes, spaces and all |
 //! | a dry run shows addresses and ports that could be had | the real server shows some that could not |
-//! | of keys that YAML says twice, the first is named | the parser stops there |
 //! | a watcher that does not read is cut, and never slows a write | a test's watcher may stand still |
 //! | the history is counted in events of each kind, and not in minutes | a test can say when a version expires |
 
@@ -47,6 +47,7 @@ mod admission;
 mod answer;
 mod apply;
 mod auth;
+mod autoscalers;
 mod calls;
 mod compress;
 mod continuation;

@@ -54,7 +54,10 @@ impl Patch {
                     );
                     Err(Box::new(Status::new(413, "RequestEntityTooLarge", why)))
                 }
-                Value::Array(operations) => Ok(Self::Json(operations)),
+                Value::Array(operations) => {
+                    operations.iter().try_for_each(json::check)?;
+                    Ok(Self::Json(operations))
+                }
                 _ => Err(Status::bad_request("error decoding patch: it is no list of operations")),
             },
             _ => {

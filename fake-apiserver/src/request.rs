@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::auth::User;
+use crate::decode::yaml;
 use crate::protobuf::{self, Unreadable};
 use crate::status::{Result, Status};
 
@@ -126,11 +127,8 @@ impl Request {
     }
 
     fn decode_yaml(&self) -> std::result::Result<Value, String> {
-        let text = std::str::from_utf8(&self.body).map_err(|error| format!("yaml: {error}"))?;
-        serde_saphyr::from_str(text).map_err(|error| {
-            let error = error.to_string();
-            format!("yaml: {} ({})", error.lines().next().unwrap_or_default(), self.excerpt())
-        })
+        let read = yaml::read(&self.body);
+        read.map(|(value, _)| value).map_err(|error| format!("{error} ({})", self.excerpt()))
     }
 
     /// The beginning of the body, for messages.

@@ -27,6 +27,20 @@ use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Cause, Result, Status};
 
+/// What of a body is read first, as the real server calls it.
+const TYPE_META: &str = "Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
+/// How Go calls the form of a value.
+pub(crate) fn form_of(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Object(_) => "object",
+        Value::Number(_) | Value::Null => "number",
+    }
+}
+
 /// Whether the request wants to know what would happen, and nothing to happen.
 pub(crate) fn dry_run<'a>(values: impl Iterator<Item = &'a str>, options: &str) -> Result<bool> {
     let values: Vec<&str> = values.collect();
@@ -44,16 +58,10 @@ fn typed(server: &Server, kind: &Kind, mut value: Value) -> Result<Value> {
         crate::crds::check_type(kind, &value)?;
     }
     let expected = kind.api_version();
+    let form = form_of(&value);
     let Some(fields) = value.as_object_mut() else {
-        let form = match value {
-            Value::Array(_) => "array",
-            Value::String(_) => "string",
-            Value::Bool(_) => "bool",
-            _ => "number",
-        };
-        let what = "Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
         return Err(Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: json: cannot unmarshal {form} into {what}",
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: json: cannot unmarshal {form} into {TYPE_META}",
             kind.kind
         )));
     };

@@ -21,8 +21,10 @@ use crate::history::{Event, Shown, event_line, write_event};
 use crate::kinds::Kind;
 use crate::object::{Object, as_map_mut};
 use crate::present::Presentation;
+use crate::shapes;
 use crate::status::Status;
 use crate::store::{Delivery, Store, Subscription};
+use crate::verbs::strategy;
 
 /// How often a quiet watch that asked for bookmarks gets one.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
@@ -210,7 +212,7 @@ impl WatchBody {
 
     fn line(&self, shown: Shown, event: &Event) -> Bytes {
         let line = event.line(shown);
-        if !self.kind.is_events_view() && self.kind.definition.is_none() {
+        if !self.kind.is_view() && self.kind.definition.is_none() {
             return line;
         }
         let parsed: Value = serde_json::from_slice(&line).unwrap_or_default();
@@ -226,14 +228,8 @@ impl WatchBody {
         let kind = &self.kind;
         let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
         // A bookmark is an empty object of its kind, and shows what an empty object shows.
-        let blank = match (&*kind.group, &*kind.kind) {
-            ("", "PersistentVolumeClaim") => json!({"spec": {"resources": {}}, "status": {}}),
-            ("", "PersistentVolume") => json!({"spec": {}, "status": {}}),
-            ("", "Pod") => json!({"spec": {"containers": null}, "status": {}}),
-            ("storage.k8s.io", "StorageClass") => json!({"provisioner": ""}),
-            _ => json!({}),
-        };
-        as_map_mut(&mut object).extend(blank.as_object().cloned().unwrap_or_default());
+        as_map_mut(&mut object).extend(shapes::blank(kind));
+        strategy::count_nothing(kind, &mut object);
         event_line("BOOKMARK", object.to_string().as_bytes())
     }
 

@@ -171,10 +171,11 @@ async fn patches_that_say_nothing_and_patches_that_take_the_type() {
     let patch = format!("PATCH {MAPS}/a");
     let jsonp = "application/json-patch+json";
     let strategic = "application/strategic-merge-patch+json";
-    let no_type = json!({"kind": null});
+    let no_kind = json!({"kind": null});
     for (content_type, body, code) in [
-        (MERGE, no_type.clone(), 400),
-        (strategic, no_type, 200),
+        (MERGE, no_kind.clone(), 200),
+        (MERGE, json!({"apiVersion": null}), 400),
+        (strategic, no_kind, 200),
         (jsonp, json!([{"op": "replace", "path": "", "value": {}}]), 400),
         (jsonp, json!([{"op": "add", "path": "", "value": {}}]), 422),
         (jsonp, json!([{"op": "copy", "path": "/data"}]), 422),
@@ -182,6 +183,9 @@ async fn patches_that_say_nothing_and_patches_that_take_the_type() {
     ] {
         assert_eq!(ask(&server, &patch, content_type, body.clone()).await.0, code, "{body}");
     }
+    // What is of no version has no fields that anybody knows.
+    let warnings = ask(&server, &patch, MERGE, json!({"apiVersion": null})).await.2;
+    assert_eq!(warnings, "299 - \"unknown field \\\"metadata\\\"\"");
     let nothing = server.request("PATCH", &format!("{MAPS}/a"), jsonp, b"null");
     assert_eq!(nothing.0, 200);
 }

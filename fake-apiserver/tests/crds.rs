@@ -184,3 +184,15 @@ fn a_definition_whose_rules_could_cost_too_much_is_refused() {
 
     assert_eq!(call(&server, "POST", DEFINITIONS, &names(json!(5), 1)).0, 201);
 }
+
+#[test]
+fn the_server_owns_what_it_says_of_a_definition() {
+    let server = served();
+    let (_, stored) = call(&server, "GET", &format!("{DEFINITIONS}/widgets.x.example.com"), &Value::Null);
+    let managers = stored["metadata"]["managedFields"].as_array().unwrap();
+    let own = managers.iter().find(|one| one["manager"] == "kube-apiserver").unwrap();
+    assert_eq!((&own["subresource"], &own["operation"]), (&json!("status"), &json!("Update")));
+    let status = &own["fieldsV1"]["f:status"];
+    assert_eq!(status["f:acceptedNames"]["f:kind"], json!({}));
+    assert_eq!(status["f:conditions"].as_object().unwrap().len(), 2);
+}

@@ -131,14 +131,8 @@ fn a_new_claim_is_stored_without_its_phase() {
 }
 
 #[test]
-fn a_revision_cannot_be_patched_and_a_port_is_taken_from_its_own_service_too() {
+fn a_port_is_taken_from_its_own_service_too() {
     let server = server();
-    let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
-    let revision = json!({"metadata": {"name": "a"}, "revision": 1, "data": {"b": 1}});
-    assert_eq!(post(&server, revisions, &revision).0, 201);
-    let (code, answer) = patch(&server, &format!("{revisions}/a"), &json!({"revision": 2}));
-    assert_eq!((code, &answer["details"]["causes"][0]["field"]), (422, &json!("data")));
-
     let services = "/api/v1/namespaces/default/services";
     let port =
         |port: Value| json!({"metadata": {"name": "a"}, "spec": {"type": "NodePort", "ports": [port]}});
@@ -209,4 +203,31 @@ fn a_pod_keeps_its_account_and_a_gated_one_its_terms() {
     assert_eq!(patch(&server, &path, &json!({"spec": {"affinity": terms(&["b", "a"])}})).0, 422);
     let nobody = json!({"spec": {"serviceAccountName": null, "serviceAccount": null}});
     assert_eq!(patch(&server, &path, &nobody).0, 422);
+}
+
+#[test]
+fn options_of_another_form_delete_nothing() {
+    let server = server();
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let (_, made) = post(&server, maps, &json!({"metadata": {"name": "a"}}));
+    for path in [maps.to_owned(), format!("{maps}/a"), format!("{maps}/nosuch")] {
+        for body in [
+            json!([]),
+            json!("x"),
+            json!({"gracePeriodSeconds": "0"}),
+            json!({"preconditions": []}),
+            json!({"preconditions": {"uid": 1}}),
+            json!({"dryRun": "All"}),
+            json!({"orphanDependents": "true"}),
+        ] {
+            let (code, _) = server.request("DELETE", &path, "application/json", body.to_string().as_bytes());
+            assert_eq!(code, 400, "{path} {body}");
+        }
+    }
+    // A version that is named is the very version, of which nothing is known any more or yet.
+    let (code, _) = server.request("DELETE", &format!("{maps}?resourceVersion=1"), "", b"");
+    assert_eq!(code, 410);
+    let (code, answer) = server.request("GET", &format!("{maps}/a"), "", b"");
+    let answer: Value = serde_json::from_slice(&answer).expect("an answer is JSON");
+    assert_eq!((code, version(&answer)), (200, version(&made)));
 }

@@ -17,6 +17,11 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
+    /// Whether the two are the same.
+    pub(crate) fn is_empty(&self) -> bool {
+        [&self.removed, &self.modified, &self.added].iter().all(|set| set.is_empty())
+    }
+
     /// Lets a filter take away from each set.
     pub(crate) fn filter(&mut self, filter: impl Fn(&mut Set)) {
         filter(&mut self.removed);

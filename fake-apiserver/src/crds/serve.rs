@@ -15,7 +15,10 @@ use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Result, Status};
 use crate::store::Store;
+use crate::verbs::fields;
 
+/// Who the controllers of definitions are.
+const CONTROLLER: &str = "kube-apiserver";
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Follows a write: of a definition, what is served; nothing for all others.
@@ -60,13 +63,25 @@ fn follow(server: &Server, store: &mut Store, index: usize, name: &str) {
     let others = definitions.values().filter(|one| one.name() != name);
     let others = others.map(|one| &*one.value).filter(|one| text(one, &["spec", "group"]) == group);
     let taken = Taken::by(others);
-    if accept(&mut value, &taken, &now) {
-        store.put(index, key_of("", name), value.clone());
-    }
-    if establish(&mut value, &now) {
-        store.put(index, key_of("", name), value.clone());
+    let target = Target { subresource: "status".to_owned(), ..Target::of(&store.kinds, index, "", name) };
+    let steps: [&dyn Fn(&mut Value) -> bool; 2] =
+        [&|value| accept(value, &taken, &now), &|value| establish(value, &now)];
+    for step in steps {
+        let before = value.clone();
+        if step(&mut value) {
+            own_status(server, &target, &before, &mut value);
+            value = Value::clone(&store.put(index, key_of("", name), value).value);
+        }
     }
     serve(store, &value);
+}
+
+/// The server itself owns what it says of a definition.
+fn own_status(server: &Server, target: &Target, before: &Value, value: &mut Value) {
+    if server.options.managed_fields {
+        let managers = fields::after_update(server, target, Some(before), value, CONTROLLER, "status");
+        fields::store(value, managers);
+    }
 }
 
 /// Serves the kinds of a definition that was accepted.

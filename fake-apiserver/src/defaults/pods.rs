@@ -9,6 +9,9 @@ use crate::quantity::Quantity;
 
 pub(super) fn pod(value: &mut Value) {
     super::condition_times(value);
+    if let Some(status) = value.get_mut("status").filter(|status| status.is_object()) {
+        super::pod_addresses(status);
+    }
     let spec = map(value, "spec");
     pod_spec(spec);
     default_in(spec, "enableServiceLinks", true.into());
@@ -157,7 +160,7 @@ fn volume_defaults(volume: &mut Value) {
         default_in(image, "pullPolicy", policy.into());
     }
     if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
-        volumes::claim_spec(map(template, "spec"));
+        volumes::claim_template(map(template, "spec"));
         default_in(template, "metadata", json!({}));
     }
 }

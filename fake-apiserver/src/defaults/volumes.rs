@@ -41,28 +41,37 @@ pub(super) fn claim(value: &mut Value) {
     default_in(map(value, "status"), "phase", "Pending".into());
     super::condition_times(value);
     super::drop_empty_maps(map(value, "status"));
-    claim_spec(map(value, "spec"));
+    claim_form(map(value, "spec"));
 }
 
-/// Also of the templates in which claims appear.
-pub(super) fn claim_spec(spec: &mut Value) {
+/// What the spec of every claim is given, and that of its templates.
+fn claim_form(spec: &mut Value) {
     default_in(spec, "volumeMode", "Filesystem".into());
     default_in(spec, "resources", json!({}));
     drop_empty(spec, &["volumeName"]);
-    sources(spec);
-    let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
-    match (source, reference) {
-        (Some(source), None) => default_in(spec, "dataSourceRef", source),
-        (None, Some(reference)) if reference.get("namespace").is_none() => {
-            default_in(spec, "dataSource", reference);
+    for field in ["dataSource", "dataSourceRef"] {
+        if let Some(source) = as_map_mut(spec).get_mut(field) {
+            default_in(source, "apiGroup", Value::Null);
         }
-        _ => {}
     }
+}
+
+/// The templates in which claims appear.
+pub(super) fn claim_template(spec: &mut Value) {
+    claim_form(spec);
+    sources(spec, false);
+}
+
+/// Brings the two fields for a source together, after the writer has got what it wrote. A claim that had a source may name
+/// any, though new ones may not.
+pub(crate) fn claim_sources(old: Option<&Value>, value: &mut Value) {
+    let had = |field: &str| old.is_some_and(|old| old["spec"].get(field).is_some());
+    sources(map(value, "spec"), had("dataSource") || had("dataSourceRef"));
 }
 
 /// The older field can only name claims and snapshots, and a reference across namespaces needs a feature that
 /// is off.
-fn sources(spec: &mut Value) {
+fn sources(spec: &mut Value, any: bool) {
     let is = |source: &Value, group: &str, kind: &str| {
         source.get("apiGroup").and_then(Value::as_str).unwrap_or_default() == group && source["kind"] == kind
     };
@@ -70,7 +79,8 @@ fn sources(spec: &mut Value) {
     let supported = |source: &Value| {
         is(source, "", "PersistentVolumeClaim") || is(source, "snapshot.storage.k8s.io", "VolumeSnapshot")
     };
-    if !fields.contains_key("dataSourceRef")
+    if !any
+        && !fields.contains_key("dataSourceRef")
         && fields.get("dataSource").is_some_and(|source| !supported(source))
     {
         fields.remove("dataSource");
@@ -78,10 +88,10 @@ fn sources(spec: &mut Value) {
     if fields.get("dataSourceRef").is_some_and(|reference| reference.get("namespace").is_some()) {
         fields.remove("dataSourceRef");
     }
-    for field in ["dataSource", "dataSourceRef"] {
-        if let Some(source) = fields.get_mut(field) {
-            default_in(source, "apiGroup", Value::Null);
-        }
+    match (fields.get("dataSource").cloned(), fields.get("dataSourceRef").cloned()) {
+        (Some(source), None) => default_in(spec, "dataSourceRef", source),
+        (None, Some(reference)) => default_in(spec, "dataSource", reference),
+        _ => {}
     }
 }
 

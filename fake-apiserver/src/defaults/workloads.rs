@@ -96,7 +96,7 @@ fn stateful(spec: &mut Value) {
     for template in items(spec, "volumeClaimTemplates") {
         default_in(template, "apiVersion", "v1".into());
         default_in(template, "kind", "PersistentVolumeClaim".into());
-        volumes::claim_spec(map(template, "spec"));
+        volumes::claim_template(map(template, "spec"));
         default_in(map(template, "status"), "phase", "Pending".into());
     }
 }

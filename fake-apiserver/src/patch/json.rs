@@ -4,6 +4,9 @@
 
 use serde_json::Value;
 
+use crate::status::Status;
+use crate::verbs::form_of;
+
 /// How many bytes the copies of one patch may make together, as in the real server: otherwise each one could double the object.
 const LARGEST_COPIES: usize = 3 * 1024 * 1024;
 
@@ -13,6 +16,26 @@ struct Operation<'a> {
     path: Option<&'a str>,
     from: Option<&'a str>,
     value: Option<&'a Value>,
+}
+
+/// Refuses what is no operation at all, before any is done.
+pub(super) fn check(operation: &Value) -> Result<(), Box<Status>> {
+    let wrong = |value: &Value, place: &str| {
+        let why = format!("json: cannot unmarshal {} into {place}", form_of(value));
+        Err(Status::bad_request(format!("error decoding patch: {why}")))
+    };
+    match operation {
+        Value::Null => return Ok(()),
+        Value::Object(_) => {}
+        other => return wrong(other, "Go value of type handlers.jsonPatchOp"),
+    }
+    for field in ["op", "path", "from"] {
+        let value = &operation[field];
+        if !value.is_string() && !value.is_null() {
+            return wrong(value, &format!("Go struct field jsonPatchOp.{field} of type string"));
+        }
+    }
+    Ok(())
 }
 
 /// The patched object, or why there is none.
@@ -29,7 +52,7 @@ pub(super) fn apply(object: &Value, patch: &[Value]) -> Result<Value, String> {
         };
         operation.apply(&mut object, &mut copied)?;
     }
-    Ok(object)
+    if object.is_object() { Ok(object) } else { Err("it is no object any more".to_owned()) }
 }
 
 impl Operation<'_> {
@@ -198,6 +221,17 @@ mod tests {
         let object = json!({"a": "a".repeat(1000)});
         assert!(apply(&object, &twice(11)).is_ok());
         assert!(apply(&object, &twice(12)).unwrap_err().contains("exceeding the limit 3145728"));
+    }
+
+    #[test]
+    fn what_is_no_operation_is_refused_before_any_is_done() {
+        for wrong in [json!(1), json!([]), json!({"op": 1}), json!({"op": "add", "path": []})] {
+            assert_eq!(super::check(&wrong).unwrap_err().code, 400, "{wrong}");
+        }
+        for right in [json!(null), json!({}), json!({"op": "bogus", "more": 1})] {
+            assert!(super::check(&right).is_ok(), "{right}");
+        }
+        check(json!([{"op": "replace", "path": "", "value": "x"}]), None);
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn merge_maps(
     schema: Option<&Link>,
 ) -> Result<Map<String, Value>> {
     match patch.get(DIRECTIVE).map(|directive| directive.as_str().unwrap_or_default()) {
-        None | Some("merge") => {}
+        None => {}
         Some("replace") => {
             let rest = patch.iter().filter(|(name, _)| *name != DIRECTIVE);
             return Ok(rest.map(|(name, value)| (name.clone(), value.clone())).collect());
@@ -44,15 +44,18 @@ fn merge_maps(
         Some("delete") => return Ok(Map::new()),
         Some(other) => return Err(unknown_directive(other, patch)),
     }
-    if let Some(Value::Array(retained)) = patch.get(RETAIN) {
-        object.retain(|name, _| retained.iter().any(|one| one == name.as_str()));
+    if let Some(retained) = patch.get(RETAIN) {
+        retain(&mut object, retained, patch)?;
     }
     for (name, value) in patch {
         if let Some(list) = name.strip_prefix(DELETE_FROM) {
             delete_from(&mut object, list, value);
         }
     }
-    for (name, value) in patch.iter().filter(|(name, _)| !name.starts_with('$')) {
+    let directs = |name: &str| {
+        matches!(name, DIRECTIVE | RETAIN) || name.starts_with(SET_ORDER) || name.starts_with(DELETE_FROM)
+    };
+    for (name, value) in patch.iter().filter(|(name, _)| !directs(name)) {
         if value.is_null() {
             object.remove(name);
             continue;
@@ -65,6 +68,10 @@ fn merge_maps(
     }
     for (name, order) in patch {
         if let (Some(list), Value::Array(order)) = (name.strip_prefix(SET_ORDER), order) {
+            if schema.is_some() && below(schema, list).is_none() {
+                let why = format!("unable to find api field in struct for the json field \"{list}\"");
+                return Err(Status::untranslated(why));
+            }
             let key = field(schema, list).and_then(|field| field.merge.key.as_deref());
             if let Some(Value::Array(given)) = patch.get(list) {
                 fits_order(given, order, key)?;
@@ -75,6 +82,20 @@ fn merge_maps(
         }
     }
     Ok(object)
+}
+
+/// Leaves the fields that are named; a patch that sets another one makes no sense.
+fn retain(object: &mut Map<String, Value>, retained: &Value, patch: &Map<String, Value>) -> Result<()> {
+    let named = |name: &str| retained.as_array().is_some_and(|all| all.iter().any(|one| one == name));
+    let mut given = patch.iter().filter(|(name, value)| {
+        let directs = name.starts_with(SET_ORDER) || name.starts_with(DELETE_FROM);
+        *name != RETAIN && *name != DIRECTIVE && !directs && !value.is_null()
+    });
+    if !retained.is_array() || !given.all(|(name, _)| named(name)) {
+        return Err(Status::bad_request("invalid patch format of retainKeys"));
+    }
+    object.retain(|name, _| named(name));
+    Ok(())
 }
 
 fn unknown_directive(what: &str, patch: &Map<String, Value>) -> Box<Status> {
@@ -115,17 +136,32 @@ fn merge_lists(
     schema: Option<&Link>,
     merge: Option<&Merge>,
 ) -> Result<Vec<Value>> {
-    let is_directive =
-        |item: &Value| item.get(DIRECTIVE).is_some() && item.as_object().is_some_and(|item| item.len() == 1);
-    if patch.iter().any(|item| is_directive(item) && item[DIRECTIVE] == "replace") {
-        return Ok(patch.iter().filter(|item| !is_directive(item)).cloned().collect());
+    let directs = |item: &Value| item.get(DIRECTIVE).is_some();
+    if patch.iter().any(|item| item.get(DIRECTIVE).is_some_and(|directive| directive == "replace")) {
+        return Ok(patch.iter().filter(|item| !directs(item)).cloned().collect());
+    }
+    if patch.iter().any(|item| item.get(DIRECTIVE).is_some_and(|directive| directive == "merge")) {
+        return Err(Status::untranslated("merging lists cannot yet be specified in the patch"));
     }
     let items = schema.and_then(|schema| schema.node().list.as_ref()).map(|list| &list.items);
     match merge {
         Some(Merge { merges: true, key: Some(key), .. }) => merge_items(old, patch, key, items),
         Some(Merge { merges: true, .. }) => {
+            let texts = |items: &[Value]| items.iter().all(Value::is_string);
+            if texts(old) != texts(patch) && !old.is_empty() && !patch.is_empty() {
+                let (old, patch) = (Value::from(old), Value::from(patch));
+                return Err(Status::untranslated(format!(
+                    "list element types are not identical: [{old} {patch}]"
+                )));
+            }
+            let mut once: Vec<Value> = Vec::with_capacity(patch.len());
+            for item in patch {
+                if !once.contains(item) {
+                    once.push(item.clone());
+                }
+            }
             let untouched: Vec<Value> = old.iter().filter(|item| !patch.contains(item)).cloned().collect();
-            Ok(interleave(untouched, patch.to_vec(), |item| old.iter().position(|one| one == item)))
+            Ok(interleave(untouched, once, |item| old.iter().position(|one| one == item)))
         }
         _ => Ok(patch.iter().map(without_nulls).collect()),
     }
@@ -145,8 +181,13 @@ fn merge_items(old: &[Value], patch: &[Value], key: &str, schema: Option<&Link>)
                 "map: {item} does not contain declared merge key: {key}"
             )));
         };
-        let before = place(Some(id)).and_then(|place| untouched[place].take());
-        if fields.get(DIRECTIVE).is_none_or(|directive| directive != "delete") {
+        if fields.get(DIRECTIVE).is_some_and(|directive| directive == "delete") {
+            // All that have that key go, where it does not tell them apart.
+            let named =
+                untouched.iter_mut().filter(|one| one.as_ref().and_then(|one| one.get(key)) == Some(id));
+            named.for_each(|one| *one = None);
+        } else {
+            let before = place(Some(id)).and_then(|place| untouched[place].take());
             touched.extend(merge_values(before, item, schema, None)?);
         }
     }
@@ -298,5 +339,47 @@ mod tests {
         let other_order =
             json!({"spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}});
         assert_eq!(apply(&pod, &json!({}), &other_order).unwrap_err().code, 500);
+    }
+
+    #[test]
+    fn a_key_that_does_not_tell_items_apart_deletes_all_of_them() {
+        let ports = |all: Value| json!({"spec": {"containers": [{"name": "c", "ports": all}]}});
+        check(
+            ports(
+                json!([{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}, {"containerPort": 81}]),
+            ),
+            ports(json!([{"containerPort": 80, "$patch": "delete"}])),
+            ports(json!([{"containerPort": 81}])),
+        );
+        let finalizers = |all: Value| json!({"metadata": {"finalizers": all}});
+        check(finalizers(json!(["a"])), finalizers(json!(["b", "b"])), finalizers(json!(["b", "a"])));
+        let whole = json!([{"containerPort": 1, "$patch": "replace"}, {"containerPort": 2}]);
+        check(ports(json!([{"containerPort": 80}])), ports(whole), ports(json!([{"containerPort": 2}])));
+    }
+
+    #[test]
+    fn directives_that_make_no_sense_are_refused() {
+        let pod = crate::schema::of("v1", "Pod").unwrap();
+        let old =
+            json!({"metadata": {"finalizers": ["a"]}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}});
+        let volume = |more: Value| {
+            let mut volume = json!({"name": "v"});
+            volume.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({"spec": {"volumes": [volume]}})
+        };
+        for (patch, code) in [
+            (volume(json!({"$retainKeys": ["name"], "configMap": {}})), 400),
+            (volume(json!({"$retainKeys": "name"})), 400),
+            (volume(json!({"$patch": "merge"})), 500),
+            (json!({"spec": {"$patch": "merge", "hostname": "h"}}), 500),
+            (json!({"$setElementOrder/bogus": []}), 500),
+            (json!({"metadata": {"finalizers": [1]}}), 500),
+        ] {
+            assert_eq!(apply(&pod, &old, &patch).unwrap_err().code, code, "{patch}");
+        }
+        assert!(
+            apply(&pod, &old, &volume(json!({"$retainKeys": ["name", "configMap"], "configMap": {}})))
+                .is_ok()
+        );
     }
 }

@@ -135,6 +135,16 @@ fn resource_key(name: &str, path: &str, causes: &mut Causes) {
 
 pub(super) fn update(old: &Value, new: &Value) -> Causes {
     let mut causes = create(new);
+    // A claim that has a source of some group may name any: those of older servers did.
+    let grouped = |field: &str| old["spec"][field].get("apiGroup").is_some_and(|group| !group.is_null());
+    if grouped("dataSource") || grouped("dataSourceRef") {
+        causes.retain(|cause| {
+            let sentence = cause.sentence();
+            !["spec.dataSource.apiGroup: ", "spec.dataSourceRef.apiGroup: "]
+                .iter()
+                .any(|field| sentence.starts_with(field))
+        });
+    }
     if old["spec"] != new["spec"] {
         changed_spec(old, new, &mut causes);
     }

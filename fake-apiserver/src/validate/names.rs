@@ -147,7 +147,9 @@ pub(crate) fn data_key(text: &str) -> Vec<String> {
     }
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if text.is_empty() || !text.bytes().all(fits) {
-        wrong.push("a valid config key must consist of alphanumeric characters, '-', '_' or '.'".to_owned());
+        let what = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
+        let like = "'key.name',  or 'KEY_NAME',  or 'key-name'";
+        wrong.push(format!("{what} (e.g. {like}, regex used for validation is '[-._a-zA-Z0-9]+')"));
     }
     if text == "." {
         wrong.push("must not be '.'".to_owned());

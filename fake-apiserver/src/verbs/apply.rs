@@ -36,13 +36,13 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
     let force = options.force || !server.options.managed_fields;
     let applied = fields::apply(server, target, old, &configuration, &options.manager, force)
         .map_err(|conflicts| conflict(&conflicts))?;
-    let mut warned: Vec<String> = judge_repeated(repeated, options.validation)?.into_iter().collect();
+    let mut warned: Vec<String> = judge_repeated(repeated, options.validation)?;
     let mut value = match (applied.object, old) {
         (Some(object), _) => body::applied(server, &target.kind, object),
         (None, Some(old)) => old.clone(),
         (None, None) => empty_object(&target.kind),
     };
-    update::check_name(target, &value)?;
+    update::check_name(target, &value).map_err(|refusal| refusal.warned(warned.clone()))?;
     settle_namespace(target, &mut value)?;
     let managers = Fields::Settled(applied.managers);
     let (code, object) = match &current {
@@ -54,7 +54,6 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
         }
         Some(current) => {
             keep_uid(target, current.uid(), &value)?;
-            update::check_patched(target, &value)?;
             let object = update::write(server, &mut store, target, current, value, managers, options.dry)
                 .map_err(|refusal| refusal.warned(warned.clone()))?;
             if target.subresource.is_empty() {
@@ -68,7 +67,7 @@ pub(crate) fn apply(server: &Server, request: &Request, target: &Target) -> Resu
 }
 
 /// The configuration, and what is said twice in it.
-pub(super) fn read(body: &[u8]) -> Result<(Value, Option<String>)> {
+pub(super) fn read(body: &[u8]) -> Result<(Value, Vec<String>)> {
     let refuse = |why: String| Status::bad_request(format!("error decoding YAML: {why}"));
     let (value, repeated) =
         yaml::read(body).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
@@ -79,18 +78,15 @@ pub(super) fn read(body: &[u8]) -> Result<(Value, Option<String>)> {
     }
 }
 
-/// What is said of a configuration that says something twice: nothing, a warning, or a refusal.
-pub(super) fn judge_repeated(
-    repeated: Option<String>,
-    validation: FieldValidation,
-) -> Result<Option<String>> {
-    match (repeated, validation) {
-        (Some(repeated), FieldValidation::Strict) => {
+/// What is said of a configuration that says things twice: nothing, warnings, or a refusal.
+pub(super) fn judge_repeated(repeated: Vec<String>, validation: FieldValidation) -> Result<Vec<String>> {
+    match validation {
+        FieldValidation::Strict if !repeated.is_empty() => {
             let why = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors";
-            Err(Status::bad_request(format!("{why}:\n  {repeated}")))
+            Err(Status::bad_request(format!("{why}:\n  {}", repeated.join("\n  "))))
         }
-        (repeated, FieldValidation::Warn) => Ok(repeated),
-        _ => Ok(None),
+        FieldValidation::Warn => Ok(repeated),
+        _ => Ok(Vec::new()),
     }
 }
 

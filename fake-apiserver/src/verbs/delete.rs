@@ -15,8 +15,8 @@ use crate::routes::Target;
 use crate::server::Server;
 use crate::status::{Cause, Result, Status};
 use crate::store::Store;
-use crate::verbs::dry_run;
 use crate::verbs::list::to_delete;
+use crate::verbs::{TYPE_META, dry_run, form_of};
 
 const JOB_ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
     them or set propagationPolicy=Orphan to suppress this warning";
@@ -54,6 +54,7 @@ impl DeleteOptions {
 
     fn parse_body(request: &Request) -> Result<Self> {
         let body: Value = request.decode()?.map_err(Status::bad_request)?;
+        check_forms(&body)?;
         let kind = text(&body, &["kind"]);
         if !kind.is_empty() && kind != "DeleteOptions" {
             let version = text(&body, &["apiVersion"]);
@@ -107,6 +108,38 @@ impl DeleteOptions {
     }
 }
 
+/// Refuses options of other types than they have: what says something else must not delete anything.
+fn check_forms(body: &Value) -> Result<()> {
+    let wrong = |value: &Value, place: &str, fits: bool| {
+        let why = format!("json: cannot unmarshal {} into {place}", form_of(value));
+        if fits || value.is_null() { Ok(()) } else { Err(Status::bad_request(why)) }
+    };
+    if !body.is_object() && !body.is_null() {
+        let why = format!("json: cannot unmarshal {} into {TYPE_META}", form_of(body));
+        return Err(Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")));
+    }
+    let at = |field: &str, of: &str| format!("Go struct field DeleteOptions.{field} of type {of}");
+    let field = |name: &str| &body[name];
+    let grace = field("gracePeriodSeconds");
+    wrong(grace, &at("gracePeriodSeconds", "int64"), grace.is_i64())?;
+    let policy = field("propagationPolicy");
+    wrong(policy, &at("propagationPolicy", "v1.DeletionPropagation"), policy.is_string())?;
+    let orphan = field("orphanDependents");
+    wrong(orphan, &at("orphanDependents", "bool"), orphan.is_boolean())?;
+    let dry = field("dryRun");
+    wrong(dry, &at("dryRun", "[]string"), dry.is_array())?;
+    for one in dry.as_array().into_iter().flatten() {
+        wrong(one, &at("dryRun", "string"), one.is_string())?;
+    }
+    let conditions = field("preconditions");
+    wrong(conditions, &at("preconditions", "v1.Preconditions"), conditions.is_object())?;
+    for (name, of) in [("uid", "types.UID"), ("resourceVersion", "string")] {
+        let path = format!("preconditions.{name}");
+        wrong(&conditions[name], &at(&path, of), conditions[name].is_string())?;
+    }
+    Ok(())
+}
+
 /// What a delete came to.
 enum Outcome {
     Gone(Arc<Object>),
@@ -156,11 +189,15 @@ pub(crate) fn delete_collection(server: &Server, request: &Request, target: &Tar
 /// Whether the pod is the one that an eviction means.
 pub(crate) fn check_eviction(target: &Target, pod: &Object, options: &Value) -> Result<()> {
     let precondition = |field: &str| options["preconditions"][field].as_str().map(str::to_owned);
+    check_forms(options)?;
     let options = DeleteOptions {
         uid: precondition("uid"),
         version: precondition("resourceVersion"),
+        policy: options["propagationPolicy"].as_str().map(str::to_owned),
+        orphan: options["orphanDependents"].as_bool(),
         ..DeleteOptions::default()
     };
+    options.check()?;
     check_preconditions(target, pod, &options)
 }
 

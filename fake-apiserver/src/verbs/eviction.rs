@@ -22,6 +22,16 @@ const MOST_DISRUPTED: usize = 2000;
 
 pub(crate) fn evict(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
     let eviction = request.json("Eviction")?;
+    let (kind, version) = (text(&eviction, &["kind"]), text(&eviction, &["apiVersion"]));
+    if !matches!(kind, "" | "Eviction") {
+        let version = if version.is_empty() { "policy/v1" } else { version };
+        let (_, short) = crate::kinds::split_api_version(version);
+        let why = format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        );
+        let what = format!("{kind} in version \"{short}\" cannot be handled as a Eviction");
+        return Err(Status::bad_request(format!("{what}: {why}")));
+    }
     let name = text(&eviction, &["metadata", "name"]);
     if name != target.name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));

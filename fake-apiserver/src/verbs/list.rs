@@ -209,6 +209,9 @@ fn snapshot(
         let Some(revision) = token.revision else {
             return Ok((store.list(target.index), current, start));
         };
+        if revision > current {
+            return Err(Status::too_large_version(revision, current));
+        }
         let objects = store.list_at(target.index, revision).map_err(|mut refusal| {
             refusal.message = Continuation::EXPIRED.into();
             refusal.continue_token = Some(Continuation::encode_inconsistent(&token.start));
@@ -344,7 +347,11 @@ pub(crate) fn to_delete(
     request: &Request,
     target: &Target,
 ) -> Result<(Vec<Arc<Object>>, Vec<u8>)> {
-    let parameters = Parameters::parse(request, false)?;
+    let mut parameters = Parameters::parse(request, false)?;
+    if parameters.version_match.is_empty() && parameters.version.is_some_and(|version| version > 0) {
+        // The real server deletes page by page, and a page is of the very version.
+        parameters.version_match = "Exact";
+    }
     let filter = filter(request, target)?;
     let found = snapshot(store, target, &filter, &parameters)?;
     let mut objects = Vec::new();

@@ -25,7 +25,7 @@ use crate::verbs::{body, settle_namespace, update};
 enum Wish {
     Replaced { scale: Value, warnings: Vec<String> },
     Patched(Patch),
-    Applied { configuration: Value, repeated: Option<String> },
+    Applied { configuration: Value, repeated: Vec<String> },
 }
 
 pub(crate) fn scale(server: &Server, request: &Request, target: &Target) -> Result<Answer> {
@@ -126,7 +126,7 @@ impl Wish {
                 fields::store(&mut scale, managers);
                 let warned = apply::judge_repeated(repeated, options.validation)?;
                 fits(scaled, &mut scale)?;
-                return Ok((scale, warned.into_iter().collect()));
+                return Ok((scale, warned));
             }
         };
         let managers = fields::after_update(server, scaled, Some(before), &scale, &options.manager, "scale");

@@ -115,6 +115,9 @@ pub(crate) fn prepare_create(server: &Server, target: &Target, value: &mut Value
     let kind = &*target.kind;
     crate::verbs::addresses::normalise(target, None, value);
     drop_topology(kind, None, value);
+    if kind.kind == "PersistentVolumeClaim" && !kind.custom {
+        defaults::claim_sources(None, value);
+    }
     count_templates(kind, None, value);
     if kind.has(Trait::Generation) {
         metadata_mut(value).insert("generation".into(), 1.into());
@@ -208,6 +211,9 @@ fn restore(old: &Value, value: &mut Value, field: &str) {
 pub(crate) fn prepare_update(server: &Server, target: &Target, old: &Value, value: &mut Value) {
     crate::verbs::addresses::normalise(target, Some(old), value);
     drop_topology(&target.kind, Some(old), value);
+    if target.kind.kind == "PersistentVolumeClaim" && !target.kind.custom && target.subresource.is_empty() {
+        defaults::claim_sources(Some(old), value);
+    }
     count_templates(&target.kind, Some(old), value);
     if target.kind.kind == "Pod" && target.subresource == "status" {
         let kept = old["status"].get("qosClass").cloned();
@@ -252,16 +258,28 @@ fn drop_topology(kind: &Kind, old: Option<&Value>, value: &mut Value) {
 /// Where a daemon set counts the changes of its template.
 const COUNT: &str = "deprecated.daemonset.template.generation";
 
-/// Takes the count out of metadata that are shown alone: it is no annotation where a real server keeps it.
-pub(crate) fn forget_count(kind: &Kind, metadata: &mut Value) {
-    if kind.kind != "DaemonSet" || kind.custom {
-        return;
-    }
+/// Takes out of metadata that are shown alone what a real server keeps elsewhere than in annotations: a daemon set's count, and
+/// what the older autoscalers carry.
+pub(crate) fn forget_carried(kind: &Kind, metadata: &mut Value) {
+    let carried: &[&str] = match &*kind.kind {
+        "DaemonSet" if !kind.custom => &[COUNT],
+        "HorizontalPodAutoscaler" if kind.is_view() => defaults::autoscalers::CARRIED,
+        _ => return,
+    };
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-        annotations.remove(COUNT);
+        annotations.retain(|name, _| !carried.contains(&name.as_str()));
         if annotations.is_empty() {
             as_map_mut(metadata).remove("annotations");
         }
+    }
+}
+
+/// An object that only says up to where a watch has come has counted nothing yet.
+pub(crate) fn count_nothing(kind: &Kind, value: &mut Value) {
+    if kind.kind == "DaemonSet" && kind.group == "apps" {
+        let annotations =
+            metadata_mut(value).entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+        as_map_mut(annotations).insert(COUNT.into(), "0".into());
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::admission;
 use crate::answer::Answer;
 use crate::crds;
+use crate::defaults;
 use crate::kinds::Trait;
 use crate::object::{Object, metadata_mut, strings, text};
 use crate::patch;
@@ -18,7 +19,7 @@ use crate::server::Server;
 use crate::status::{Cause, Result, Status};
 use crate::store::{Store, set_revision};
 use crate::verbs::fields::{self, Fields};
-use crate::verbs::options::WriteOptions;
+use crate::verbs::options::{FieldValidation, WriteOptions};
 use crate::verbs::{addresses, apply, body, create, settle_namespace, strategy};
 use crate::warnings;
 
@@ -106,14 +107,21 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
         fields.insert("kind".into(), (*target.kind.kind).into());
         fields.insert("apiVersion".into(), target.kind.api_version().into());
     }
-    check_type(target, &value)?;
+    if target.kind.definition.is_none() && text(&value, &["apiVersion"]) == target.kind.api_version() {
+        // What says which version it is of, and not of which kind, is of the one that was asked for.
+        let kind = crate::object::as_map_mut(&mut value).entry("kind").or_insert(Value::Null);
+        if kind.is_null() || *kind == "" {
+            *kind = (*target.kind.kind).into();
+        }
+    }
+    check_type(target, &value)
+        .map_err(|refusal| refusal.warned(unversioned(target, &value, options.validation)))?;
     let (mut value, mut said) = body::patched(server, request, &target.kind, value, &options)?;
     let repeated = warnings::repeated_owners(&value, true);
     let fields = Fields::By { manager: &options.manager, subresource: &target.subresource };
     let written = apply::keep_uid(target, current.uid(), &value)
         .and_then(|()| check_name(target, &value))
         .and_then(|()| settle_namespace(target, &mut value))
-        .and_then(|()| check_patched(target, &value))
         .and_then(|()| write(server, &mut store, target, &current, value, fields, options.dry));
     server.announce(&store);
     said.extend(repeated);
@@ -123,6 +131,18 @@ pub(crate) fn patch(server: &Server, request: &Request, target: &Target) -> Resu
             Ok(Answer::object(200, &target.kind, &object).with_warnings(said))
         }
         Err(refusal) => Err(refusal.warned(said)),
+    }
+}
+
+/// What is warned of in an object that a patch left without a version: nobody knows its fields.
+fn unversioned(target: &Target, value: &Value, validation: FieldValidation) -> Vec<String> {
+    let known = target.kind.definition.is_some() || !text(value, &["apiVersion"]).is_empty();
+    let fields = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let unknown = fields.filter(|name| !known && !matches!(*name, "kind" | "apiVersion"));
+    if validation == FieldValidation::Warn {
+        unknown.map(|name| format!("unknown field \"{name}\"")).collect()
+    } else {
+        Vec::new()
     }
 }
 
@@ -145,15 +165,6 @@ pub(super) fn check_type(target: &Target, new: &Value) -> Result<()> {
     tracing::debug!(kind = %kind.kind, "a patch changed the type of an object");
     refusal.details = refusal.details.take();
     Err(refusal)
-}
-
-/// A patch writes the data of a revision anew, and the real server takes that for a change, whatever it says.
-pub(super) fn check_patched(target: &Target, value: &Value) -> Result<()> {
-    if (&*target.kind.group, &*target.kind.kind) != ("apps", "ControllerRevision") {
-        return Ok(());
-    }
-    let cause = Cause::invalid("data", value["data"].clone(), "field is immutable");
-    Err(Status::invalid_object(&target.kind, &target.name, &[cause]))
 }
 
 pub(crate) fn check_name(target: &Target, value: &Value) -> Result<()> {
@@ -193,6 +204,7 @@ pub(crate) fn write(
         strategy::keep_other_parts(target, old, &mut value)?;
     } else {
         admit(server, store, target, old, &mut value, fields, brought)?;
+        defaults::apply_last(&target.kind, &mut value);
         if target.subresource.is_empty() {
             addresses::assign(server, store, target, Some(old), &mut value)?;
             if value != *old {
