@@ -2,10 +2,13 @@
 //! JSON says is parsed where somebody asks for it: a parsed object takes several times the memory. Never changes after it is made.
 //! Answers to the serialisation cache of `k8s.io/apiserver/pkg/storage/cacher`.
 
+use std::io::Write;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use serde_json::{Map, Value};
 
 /// Where an object stands in its table: `namespace/name`, or `name` outside namespaces. One string, so that
@@ -58,16 +61,18 @@ pub(crate) struct Object {
     head: usize,
     /// Whether nobody has written it since it was created, as far as this process knows.
     pub(crate) untouched: bool,
+    /// Whether some number has a fraction.
+    fraction: bool,
 }
 
 impl Object {
     pub(crate) fn new(value: Value, revision: u64) -> Self {
-        let mut bytes = Vec::with_capacity(1024);
-        let head = write(&mut bytes, &value);
+        let mut out = Writing { bytes: Vec::with_capacity(1024), fraction: false };
+        let head = out.object(&value);
         // A copy has no room to grow, which nobody needs any more.
-        let bytes = Bytes::copy_from_slice(&bytes);
+        let bytes = Bytes::copy_from_slice(&out.bytes);
         let value = Parsed { bytes, value: OnceLock::from(Arc::new(value)) };
-        Self { value, revision, head, untouched: false }
+        Self { value, revision, head, untouched: false, fraction: out.fraction }
     }
 
     /// An object as it is stored now; `untouched` when it was not there before.
@@ -78,7 +83,7 @@ impl Object {
     /// The same object, for the store to keep: nothing of it is parsed.
     pub(crate) fn packed(self: &Arc<Self>) -> Arc<Self> {
         // A number with a fraction is not always read as what was written, so what has one stays as it is.
-        if has_fraction(&self.value) { self.clone() } else { Arc::new(self.unparsed()) }
+        if self.fraction { self.clone() } else { Arc::new(self.unparsed()) }
     }
 
     /// The same object, for somebody who reads all of it and then replaces it: what is parsed for them is not kept.
@@ -88,7 +93,8 @@ impl Object {
 
     fn unparsed(&self) -> Self {
         let value = Parsed { bytes: self.value.bytes.clone(), value: OnceLock::new() };
-        Self { value, revision: self.revision, head: self.head, untouched: self.untouched }
+        let Self { revision, head, untouched, fraction, .. } = *self;
+        Self { value, revision, head, untouched, fraction }
     }
 
     /// Lets somebody look at the value once: what is parsed for them is not kept.
@@ -123,67 +129,75 @@ impl Object {
     }
 }
 
-fn has_fraction(value: &Value) -> bool {
-    match value {
-        Value::Number(number) => number.is_f64(),
-        Value::Array(items) => items.iter().any(has_fraction),
-        Value::Object(fields) => fields.values().any(has_fraction),
-        Value::Null | Value::Bool(_) | Value::String(_) => false,
+/// JSON while it is written, and whether a number in it has a fraction.
+struct Writing {
+    bytes: Vec<u8>,
+    fraction: bool,
+}
+
+/// Takes note of fractions; JSON is written as it is without it.
+struct Noting<'a>(&'a mut bool);
+
+impl Formatter for Noting<'_> {
+    fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> std::io::Result<()> {
+        *self.0 = true;
+        CompactFormatter.write_f64(writer, value)
     }
 }
 
-/// Writes kind and apiVersion first, so that they can be left out by skipping; returns how far to skip.
-fn write(out: &mut Vec<u8>, value: &Value) -> usize {
-    let Value::Object(fields) = value else {
-        put(out, value);
-        return 0;
-    };
-    out.push(b'{');
-    let mut first = true;
-    for name in ["kind", "apiVersion"] {
-        if let Some(one) = fields.get(name) {
-            write_field(out, name, one, &mut first);
+impl Writing {
+    /// Writes kind and apiVersion first, so that they can be left out by skipping; returns how far to skip.
+    fn object(&mut self, value: &Value) -> usize {
+        let Value::Object(fields) = value else {
+            self.put(value);
+            return 0;
+        };
+        self.bytes.push(b'{');
+        let mut first = true;
+        for name in ["kind", "apiVersion"] {
+            if let Some(one) = fields.get(name) {
+                self.field(name, one, &mut first);
+            }
         }
+        if !first {
+            self.bytes.push(b',');
+        }
+        let head = self.bytes.len();
+        first = true;
+        for (name, one) in fields.iter().filter(|(name, _)| *name != "kind" && *name != "apiVersion") {
+            self.field(name, one, &mut first);
+        }
+        if first && head > 1 {
+            // Nothing but the type: take the comma back.
+            let length = self.bytes.len() - 1;
+            self.bytes.truncate(length);
+            self.bytes.push(b'}');
+            return length;
+        }
+        self.bytes.push(b'}');
+        head
     }
-    if !first {
-        out.push(b',');
-    }
-    let head = out.len();
-    first = true;
-    for (name, one) in fields.iter().filter(|(name, _)| *name != "kind" && *name != "apiVersion") {
-        write_field(out, name, one, &mut first);
-    }
-    if first && head > 1 {
-        // Nothing but the type: take the comma back.
-        let length = out.len() - 1;
-        out.truncate(length);
-        out.push(b'}');
-        return length;
-    }
-    out.push(b'}');
-    head
-}
 
-fn write_field(out: &mut Vec<u8>, name: &str, value: &Value, first: &mut bool) {
-    if !std::mem::take(first) {
-        out.push(b',');
+    fn field(&mut self, name: &str, value: &Value, first: &mut bool) {
+        if !std::mem::take(first) {
+            self.bytes.push(b',');
+        }
+        if name.bytes().all(|letter| letter.is_ascii_alphanumeric()) {
+            self.bytes.push(b'"');
+            self.bytes.extend_from_slice(name.as_bytes());
+            self.bytes.extend_from_slice(b"\":");
+        } else {
+            self.put(&Value::from(name));
+            self.bytes.push(b':');
+        }
+        self.put(value);
     }
-    out.push(b'"');
-    if name.bytes().all(|letter| letter.is_ascii_alphanumeric()) {
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(b"\":");
-    } else {
-        let length = out.len() - 1;
-        out.truncate(length);
-        put(out, &Value::from(name));
-        out.push(b':');
-    }
-    put(out, value);
-}
 
-fn put(out: &mut Vec<u8>, value: &Value) {
-    // Writing JSON to memory can't fail: the keys are strings and the buffer grows.
-    serde_json::to_writer(out, value).unwrap_or_default();
+    fn put(&mut self, value: &Value) {
+        let mut serializer = Serializer::with_formatter(&mut self.bytes, Noting(&mut self.fraction));
+        // Writing JSON to memory can't fail: the keys are strings and the buffer grows.
+        value.serialize(&mut serializer).unwrap_or_default();
+    }
 }
 
 /// The string at a path, or "".
