@@ -65,6 +65,47 @@ pub(crate) struct Subject<'a> {
     pub(crate) nothing: &'a dyn Fn() -> Cow<'static, Value>,
     /// Whether managers of another version name the same fields.
     pub(crate) knows: &'a dyn Fn(&str) -> bool,
+    /// A version that names fields of its own, and in which the same objects are shown too.
+    pub(crate) other: Option<Other<'a>>,
+}
+
+/// Another version of a kind.
+pub(crate) struct Other<'a> {
+    pub(crate) api_version: &'a str,
+    pub(crate) schema: &'a Link,
+    /// An object of the subject's version in this one.
+    pub(crate) to: &'a dyn Fn(&Value) -> Value,
+    /// One of this version in the subject's.
+    pub(crate) from: &'a dyn Fn(&Value) -> Value,
+}
+
+/// What was changed, in each version's own fields.
+struct Changes<'a> {
+    own: Comparison,
+    other: Option<(&'a str, Comparison)>,
+}
+
+impl<'a> Changes<'a> {
+    fn between(subject: &'a Subject, old: &Value, new: &Value) -> Self {
+        let compare = |schema: &Link, old: &Value, new: &Value| {
+            let mut changes = compare(schema, old, new);
+            changes.filter(|set| subject.reset.filter(set));
+            changes
+        };
+        let other = subject
+            .other
+            .as_ref()
+            .map(|other| (other.api_version, compare(other.schema, &(other.to)(old), &(other.to)(new))));
+        Self { own: compare(subject.schema, old, new), other }
+    }
+
+    /// The changes of the fields that a version names.
+    fn of(&self, api_version: &str) -> &Comparison {
+        match &self.other {
+            Some((version, changes)) if *version == api_version => changes,
+            _ => &self.own,
+        }
+    }
 }
 
 /// The fields that an endpoint leaves alone, whatever is written.
@@ -157,10 +198,9 @@ fn decode_either(writer: &Writer, old: &Value, new: &Value) -> Managers {
 /// Gives the writer what it changed, and takes it from the others.
 fn track(subject: &Subject, writer: &Writer, managers: &mut Managers, old: &Value, new: &Value) {
     managers.retain(|entry| (subject.knows)(&entry.api_version));
-    let mut changes = compare(subject.schema, old, new);
-    changes.filter(|set| subject.reset.filter(set));
+    let changes = Changes::between(subject, old, new);
     release(managers, None, &changes);
-    let mut owned = changes.modified.union(changes.added);
+    let mut owned = changes.own.modified.union(changes.own.added);
     owned.subtract(&NOBODYS);
     if owned.is_empty() {
         return;
@@ -176,13 +216,13 @@ fn track(subject: &Subject, writer: &Writer, managers: &mut Managers, old: &Valu
 }
 
 /// Takes what was changed from all managers but one.
-fn release(managers: &mut Managers, but: Option<&Identity>, changes: &Comparison) {
-    let gone = [&changes.modified, &changes.added, &changes.removed];
-    if gone.iter().all(|gone| gone.is_empty()) {
+fn release(managers: &mut Managers, but: Option<&Identity>, changes: &Changes) {
+    if changes.own.is_empty() && changes.other.as_ref().is_none_or(|(_, changes)| changes.is_empty()) {
         return;
     }
     for entry in managers.iter_mut().filter(|entry| Some(&entry.identity) != but) {
-        for gone in gone {
+        let changes = changes.of(&entry.api_version);
+        for gone in [&changes.modified, &changes.added, &changes.removed] {
             entry.fields.subtract(gone);
         }
     }
@@ -245,8 +285,7 @@ fn apply_once(
     crate::object::metadata_mut(&mut old).remove("managedFields");
     let merged = merge(subject.schema, &old, configuration);
     let new = prune(subject, merged, &managers, last.as_ref());
-    let mut changes = compare(subject.schema, &old, &new);
-    changes.filter(|set| subject.reset.filter(set));
+    let changes = Changes::between(subject, &old, &new);
     if !force {
         let conflicts = conflicts(&managers, &identity, &changes);
         if !conflicts.is_empty() {
@@ -267,12 +306,13 @@ fn apply_once(
 }
 
 /// What of the changes belongs to others.
-fn conflicts(managers: &Managers, but: &Identity, changes: &Comparison) -> Vec<Conflict> {
-    let wanted = changes.modified.clone().union(changes.added.clone());
+fn conflicts(managers: &Managers, but: &Identity, changes: &Changes) -> Vec<Conflict> {
     let mut others: Vec<&Entry> = managers.iter().filter(|entry| entry.identity != *but).collect();
     others.sort_by(|a, b| a.identity.cmp(&b.identity));
     let mut found = Vec::new();
     for entry in others {
+        let changes = changes.of(&entry.api_version);
+        let wanted = changes.modified.clone().union(changes.added.clone());
         for steps in entry.fields.intersection(&wanted).paths() {
             found.push(Conflict { manager: entry.identity.shown(), path: show(&steps), steps });
         }
@@ -289,12 +329,35 @@ fn prune(subject: &Subject, merged: Value, managers: &Managers, last: Option<&En
     let pruned = remove(schema, &merged, &last);
     let everything = named(&set_of(subject.schema, &merged));
     // What others own comes back, be it inside of what was taken out.
-    let managed = managers.iter().fold(Set::default(), |all, entry| all.union(entry.fields.clone()));
-    let kept = named(&set_of(subject.schema, &pruned)).union(named(&managed));
-    let pruned = remove(schema, &merged, &everything.difference(&kept));
+    let mut pruned = with_owned(subject.schema, &merged, &pruned, managers, |version| {
+        subject.other.as_ref().is_none_or(|other| other.api_version != version)
+    });
+    if let Some(other) = &subject.other
+        && managers.iter().any(|entry| entry.api_version == other.api_version)
+    {
+        let (merged, left) = ((other.to)(&merged), (other.to)(&pruned));
+        let left = with_owned(other.schema, &merged, &left, managers, |version| version == other.api_version);
+        pruned = (other.from)(&left);
+    }
     // And so does what nobody owns: only what was applied last time may go.
     let left = named(&set_of(subject.schema, &pruned));
     remove(schema, &merged, &everything.difference(&left).intersection(&last))
+}
+
+/// What is left of an object when what its managers of some versions own comes back.
+fn with_owned(
+    schema: &Link,
+    merged: &Value,
+    pruned: &Value,
+    managers: &Managers,
+    counts: impl Fn(&str) -> bool,
+) -> Value {
+    let named = |set: &Set| set.with_named_fields(Some(schema));
+    let managed = managers.iter().filter(|entry| counts(&entry.api_version));
+    let managed = managed.fold(Set::default(), |all, entry| all.union(entry.fields.clone()));
+    let kept = named(&set_of(schema, pruned)).union(named(&managed));
+    let everything = named(&set_of(schema, merged));
+    remove(Some(schema), merged, &everything.difference(&kept))
 }
 
 /// What of the configuration in kubectl's annotation the object still has.

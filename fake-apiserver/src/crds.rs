@@ -78,11 +78,6 @@ pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> std::result::Result<boo
     objects::prepare(version, value).map(|_| true)
 }
 
-/// A definition of which nothing is set; nothing for other kinds.
-pub(crate) fn blank(kind: &Kind) -> Option<Value> {
-    is_definition(kind).then(definition::blank)
-}
-
 /// The status of a new object: a definition has its own, a custom resource none if that is written alone.
 pub(crate) fn reset_status(kind: &Kind, value: &mut Value) {
     if is_definition(kind) {

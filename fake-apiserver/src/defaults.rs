@@ -16,12 +16,12 @@ pub(crate) use self::volumes::claim_sources;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
-use crate::object::{as_map_mut, at, map_mut, metadata_mut, text};
+use crate::object::{as_map_mut, at, field_mut, map_mut, metadata_mut, text};
 
 /// The same where a list that is empty is not one that is missing: what is reduced says no more which it was.
 pub(crate) fn apply_first(kind: &Kind, value: &mut Value) {
     if (&*kind.group, &*kind.kind) == ("autoscaling", "HorizontalPodAutoscaler") {
-        autoscalers::apply(value);
+        autoscalers::apply(value, kind.is_view());
     }
 }
 
@@ -89,6 +89,13 @@ fn counted(request: &mut Value) {
     }
 }
 
+/// What an object gets when it is read again in the form in which it is stored, which is not the one that it came in.
+pub(crate) fn apply_last(kind: &Kind, value: &mut Value) {
+    if (&*kind.group, &*kind.kind) == ("autoscaling", "HorizontalPodAutoscaler") && kind.is_view() {
+        autoscalers::apply(value, false);
+    }
+}
+
 /// The parts of a status that have defaults, after the status alone was written.
 pub(crate) fn apply_status(kind: &Kind, value: &mut Value) -> Result<(), &'static str> {
     quantities::canonicalise(kind, value)?;
@@ -142,7 +149,8 @@ fn pod_addresses(status: &mut Value) {
 
 /// Conditions of the older kinds show their times even when they have none.
 fn condition_times(value: &mut Value) {
-    if let Some(Value::Array(conditions)) = value.pointer_mut("/status/conditions") {
+    let conditions = value.get_mut("status").and_then(|status| status.get_mut("conditions"));
+    if let Some(Value::Array(conditions)) = conditions {
         for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
             for time in ["lastProbeTime", "lastTransitionTime"] {
                 condition.entry(time).or_insert(Value::Null);
@@ -209,12 +217,12 @@ fn drop_empty_maps(value: &mut Value) {
 
 /// Sets a field of a map that has none of that name.
 fn default_in(value: &mut Value, field: &str, default: Value) {
-    as_map_mut(value).entry(field).or_insert(default);
+    field_mut(value, field, || default);
 }
 
 /// The map in a field, made when it is missing, still as a value.
 fn map<'a>(value: &'a mut Value, field: &str) -> &'a mut Value {
-    as_map_mut(value).entry(field).or_insert_with(|| Value::Object(Map::new()))
+    field_mut(value, field, || Value::Object(Map::new()))
 }
 
 /// The field of a map, or what can stand for it when there is none.

@@ -2,15 +2,12 @@
 //! rows. Never holds an object. Answers to the REST storage registrations under `kubernetes/pkg/registry`.
 
 mod index;
+mod views;
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use serde_json::Value;
-
 use crate::crds::Custom;
-use crate::events;
-use crate::object::Object;
 use crate::schema::Link;
 use crate::table::custom::CustomColumn;
 
@@ -177,6 +174,7 @@ const ROWS: &[Row] = &[
     (STORAGE, "CSIStorageCapacity", "csistoragecapacities", NAMESPACED, &[], &[], &[], &[]),
     (STORAGE, "VolumeAttributesClass", "volumeattributesclasses", CLUSTER, &["vac"], &[], &[], &[ReturnsDeleted]),
     ("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", NAMESPACED, &["hpa"], STATUS, &[], &[All]),
+    ("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", NAMESPACED, &["hpa"], STATUS, &[], &[All]),
     (NETWORKING, "Ingress", "ingresses", NAMESPACED, &["ing"], STATUS, &[], &[Generation]),
     (NETWORKING, "IngressClass", "ingressclasses", CLUSTER, &[], &[], &[], &[Generation]),
     (NETWORKING, "NetworkPolicy", "networkpolicies", NAMESPACED, &["netpol"], &[], &[], &[Generation]),
@@ -300,20 +298,6 @@ impl Kind {
         }
     }
 
-    /// How a stored object is shown as one of this kind; nothing when it is shown as it is stored.
-    pub(crate) fn view(&self, stored: &Value) -> Option<Value> {
-        if self.is_events_view() {
-            return Some(events::to_view(stored));
-        }
-        self.definition.as_ref()?.shown(stored)
-    }
-
-    /// The same of an object of the store, which is not parsed for nothing.
-    pub(crate) fn view_of(&self, stored: &Object) -> Option<Value> {
-        let differs = self.is_events_view() || self.definition.is_some();
-        if differs { self.view(&stored.value) } else { None }
-    }
-
     /// The verbs in discovery, in the order in which the real server gives them.
     pub(crate) fn verbs(&self) -> Vec<&'static str> {
         if self.definition.is_some() {
@@ -325,11 +309,6 @@ impl Kind {
             verbs.retain(|verb| *verb != "deletecollection");
         }
         verbs
-    }
-
-    /// The two event APIs are two views of one store.
-    pub(crate) fn is_events_view(&self) -> bool {
-        self.group == "events.k8s.io"
     }
 
     /// Whether a PUT has to say which version it replaces.

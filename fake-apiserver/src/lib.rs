@@ -47,6 +47,7 @@ mod admission;
 mod answer;
 mod apply;
 mod auth;
+mod autoscalers;
 mod calls;
 mod compress;
 mod continuation;

@@ -215,8 +215,20 @@ pub(crate) fn metadata_mut(value: &mut Value) -> &mut Map<String, Value> {
 
 /// The map in a field, made when the field is missing or something else.
 pub(crate) fn map_mut<'a>(value: &'a mut Value, field: &str) -> &'a mut Map<String, Value> {
+    as_map_mut(field_mut(value, field, || Value::Object(Map::new())))
+}
+
+/// A field of a map, made when it is missing; its name is only copied then.
+pub(crate) fn field_mut<'a>(
+    value: &'a mut Value,
+    field: &str,
+    missing: impl FnOnce() -> Value,
+) -> &'a mut Value {
     let fields = as_map_mut(value);
-    as_map_mut(fields.entry(field).or_insert_with(|| Value::Object(Map::new())))
+    if !fields.contains_key(field) {
+        fields.insert(field.to_owned(), missing());
+    }
+    &mut fields[field]
 }
 
 /// The value as a map; anything else becomes an empty one.

@@ -305,7 +305,7 @@ impl Presentation {
 
     fn metadata(&self, value: &Value) -> Value {
         let mut metadata = value["metadata"].clone();
-        strategy::forget_count(&self.kind, &mut metadata);
+        strategy::forget_carried(&self.kind, &mut metadata);
         json!({"kind": "PartialObjectMetadata", "apiVersion": self.api_version, "metadata": metadata})
     }
 

@@ -1,6 +1,7 @@
 //! Decides which kind, namespace, name and subresource a URL means. Never looks at objects. Answers to the
 //! request info resolver of `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::kinds::{Kind, Kinds};
@@ -41,16 +42,17 @@ impl Target {
 
 /// Finds the route, or nothing when no such resource is served.
 pub(crate) fn route(kinds: &Kinds, path: &str) -> Option<Route> {
-    let segments: Vec<String> = path
-        .split('/')
-        .filter(|segment| !segment.is_empty())
-        .map(|segment| percent_decode(segment, false))
-        .collect();
-    let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let mut segments: Vec<Cow<str>> = Vec::with_capacity(8);
+    for segment in path.split('/').filter(|segment| !segment.is_empty()) {
+        // Most segments are what they say.
+        let plain = !segment.contains('%');
+        segments.push(if plain { segment.into() } else { percent_decode(segment, false).into() });
+    }
+    let parts: Vec<&str> = segments.iter().map(Cow::as_ref).collect();
     let (group, version, rest) = match parts[..] {
         ["api", version, ref rest @ ..] if !rest.is_empty() => ("", version, rest),
         ["apis", group, version, ref rest @ ..] if !rest.is_empty() => (group, version, rest),
-        _ => return Some(Route::Other(segments)),
+        _ => return Some(Route::Other(segments.into_iter().map(Cow::into_owned).collect())),
     };
     let (namespace, rest) = match *rest {
         ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => ("", rest),

@@ -13,19 +13,29 @@
 #![allow(dead_code, reason = "the documents are served, and the trees walked, from elsewhere")]
 #![allow(unused_imports, reason = "as above")]
 
+mod fields;
 mod tree;
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::Read;
 use std::sync::{LazyLock, OnceLock};
 
+use flate2::read::DeflateDecoder;
 use serde_json::{Map, Value};
 
 use crate::kinds::Kind;
 
+pub(crate) use fields::Fields;
 pub(crate) use tree::{Field, Items, Link, ListShape, MapShape, Merge, Node, Scalar, custom};
 
-/// A line a component: name, kind or "-", JSON.
-static TEXT: &str = include_str!("../schemas/components.txt");
+/// A line a component: name, kind or "-", JSON. `build.rs` has packed it.
+static TEXT: LazyLock<String> = LazyLock::new(|| {
+    let mut text = String::new();
+    let packed = include_bytes!(concat!(env!("OUT_DIR"), "/components")).as_slice();
+    // What was packed here can be unpacked here; without it no kind would have fields, which every test would tell.
+    let _ = DeflateDecoder::new(packed).read_to_string(&mut text);
+    text
+});
 
 static COMPONENTS: LazyLock<HashMap<&'static str, Component>> = LazyLock::new(|| {
     let lines = TEXT.lines().filter_map(|line| {
@@ -110,7 +120,7 @@ pub(crate) fn components(group: &str, version: &str) -> Map<String, Value> {
     wanted.extend(common.map(|(name, _)| *name));
     wanted.extend(subresources(group));
     let kept = closure(wanted).into_iter();
-    kept.map(|component| (component.name.to_owned(), narrowed(component.value(), group))).collect()
+    kept.map(|component| (component.name.to_owned(), narrowed(component.value(), group, version))).collect()
 }
 
 /// These components and all that they refer to, by name.
@@ -160,13 +170,14 @@ fn references<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// The few components that belong to every group say in each document only that they belong to that one.
-fn narrowed(schema: &Value, group: &str) -> Value {
+/// The few components that belong to every group say in each document only that they belong to that one, in that version.
+fn narrowed(schema: &Value, group: &str, version: &str) -> Value {
     let mut schema = schema.clone();
     if let Some(Value::Array(kinds)) = schema.get_mut("x-kubernetes-group-version-kind")
         && kinds.len() > 1
     {
-        kinds.retain(|kind| kind["group"] == "" || kind["group"] == group);
+        let own = |kind: &Value| kind["group"] == group && kind["version"] == version;
+        kinds.retain(|kind| kind["group"] == "" || own(kind));
     }
     schema
 }

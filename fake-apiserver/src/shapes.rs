@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
 
@@ -207,6 +207,29 @@ pub(crate) fn nothing(kind: &Kind) -> Option<&'static Value> {
         nothing
     });
     Some(nothing).filter(|nothing| nothing.as_object().is_some_and(|fields| !fields.is_empty()))
+}
+
+/// The fields that an object shows of which nothing is set, but for its metadata.
+pub(crate) fn blank(kind: &Kind) -> Map<String, Value> {
+    let mut value = match &*kind.kind {
+        _ if kind.custom => return Map::new(),
+        // Its schemas hold themselves, so that its type is not among the others.
+        "CustomResourceDefinition" => {
+            let names = json!({"plural": "", "kind": ""});
+            json!({
+                "spec": {"group": "", "names": names, "scope": "", "versions": null},
+                "status": {"conditions": null, "acceptedNames": names, "storedVersions": null},
+            })
+        }
+        // Here is a number, where the object itself may have none.
+        "Deployment" | "ReplicaSet" | "StatefulSet" => json!({"spec": {"replicas": 0}}),
+        _ => Value::Object(Map::new()),
+    };
+    complete(kind, &mut value);
+    let mut shown = kind.view(&value).unwrap_or(value);
+    let fields = crate::object::as_map_mut(&mut shown);
+    fields.remove("metadata");
+    std::mem::take(fields)
 }
 
 fn complete_struct(place: usize, value: &mut Value, depth: usize) {

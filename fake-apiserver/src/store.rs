@@ -140,13 +140,12 @@ impl Store {
         index
     }
 
-    /// The table in which a kind's objects are: the two event APIs share one, and so do the versions of a definition.
+    /// The table in which a kind's objects are: the two event APIs share one, and so do the versions of a kind.
     fn table_of(&self, kind: usize) -> usize {
         let kind_row = self.kinds.get(kind);
-        if kind_row.is_events_view() {
-            self.kinds.by_kind("", "v1", "Event").unwrap_or(kind)
-        } else {
-            self.kinds.table(kind)
+        match kind_row.kept_as() {
+            Some((group, version, name)) => self.kinds.by_kind(group, version, name).unwrap_or(kind),
+            None => self.kinds.table(kind),
         }
     }
 
@@ -355,7 +354,7 @@ impl Store {
     /// How many objects and watchers each kind has.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (&Kind, usize, usize)> {
         let kinds = self.kinds.all().iter().zip(&self.tables);
-        kinds.filter(|(kind, _)| !kind.is_events_view()).map(|(kind, table)| {
+        kinds.filter(|(kind, _)| !kind.is_view()).map(|(kind, table)| {
             let open = table.watchers.iter().filter(|watcher| !watcher.sender.is_closed()).count();
             (kind.as_ref(), table.objects.len(), open)
         })

@@ -15,7 +15,6 @@ mod workloads;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::events;
 use crate::kinds::Kind;
 use crate::object::{at, text as string_at};
 
@@ -75,7 +74,8 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 
 /// How the objects of an answer are printed.
 pub(crate) enum Printer<'a> {
-    Known(&'static Entry),
+    /// A printer, and the kind in whose form the objects are.
+    Known(&'static Entry, &'a Kind),
     Custom(&'a Kind),
     Default,
 }
@@ -88,7 +88,9 @@ pub(crate) fn printer<'a>(kind: &'a Kind, answer: &Value) -> Printer<'a> {
     let shown = string_at(answer, &["kind"]);
     let (group, shown) = if shown == "Scale" { ("autoscaling", shown) } else { (&*kind.group, &*kind.kind) };
     let group = if kind.is_events_view() { "" } else { group };
-    entries().find(|entry| (entry.0, entry.1) == (group, shown)).map_or(Printer::Default, Printer::Known)
+    entries()
+        .find(|entry| (entry.0, entry.1) == (group, shown))
+        .map_or(Printer::Default, |entry| Printer::Known(entry, kind))
 }
 
 impl Printer<'_> {
@@ -99,7 +101,7 @@ impl Printer<'_> {
     /// The columns as a table defines them.
     pub(crate) fn definitions(&self) -> Value {
         match self {
-            Self::Known(entry) => entry.2.iter().map(|column| column.to_json()).collect(),
+            Self::Known(entry, _) => entry.2.iter().map(|column| column.to_json()).collect(),
             Self::Default => DEFAULT.iter().map(|column| column.to_json()).collect(),
             Self::Custom(kind) => custom::definitions(&kind.columns),
         }
@@ -114,11 +116,9 @@ impl Printer<'_> {
                 let created = at(object, &["metadata", "creationTimestamp"]).and_then(Value::as_str);
                 (vec![name.into(), created.unwrap_or("0001-01-01T00:00:00Z").into()], None)
             }
-            Self::Known(entry) => {
-                let core = (string_at(object, &["apiVersion"]) == "events.k8s.io/v1"
-                    || object.get("regarding").is_some())
-                .then(|| events::to_core(object));
-                let row = Row { value: core.as_ref().unwrap_or(object), now };
+            Self::Known(entry, kind) => {
+                let kept = kind.is_view().then(|| kind.kept(object.clone()));
+                let row = Row { value: kept.as_ref().unwrap_or(object), now };
                 let conditions = if entry.1 == "Pod" { pods::conditions(&row) } else { None };
                 ((entry.3)(&row), conditions)
             }

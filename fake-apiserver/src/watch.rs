@@ -19,8 +19,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::faults::{Cut, Withheld};
 use crate::history::{Event, Shown, event_line, write_event};
 use crate::kinds::Kind;
-use crate::object::{Object, as_map_mut, metadata_mut};
+use crate::object::{Object, as_map_mut};
 use crate::present::Presentation;
+use crate::shapes;
 use crate::status::Status;
 use crate::store::{Delivery, Store, Subscription};
 use crate::verbs::strategy;
@@ -211,7 +212,7 @@ impl WatchBody {
 
     fn line(&self, shown: Shown, event: &Event) -> Bytes {
         let line = event.line(shown);
-        if !self.kind.is_events_view() && self.kind.definition.is_none() {
+        if !self.kind.is_view() && self.kind.definition.is_none() {
             return line;
         }
         let parsed: Value = serde_json::from_slice(&line).unwrap_or_default();
@@ -220,17 +221,15 @@ impl WatchBody {
     }
 
     fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
-        // A bookmark is an empty object of its kind, and shows what an empty object shows.
-        let mut object = strategy::blank(&self.kind);
-        let fields = as_map_mut(&mut object);
-        fields.insert("kind".to_owned(), (*self.kind.kind).into());
-        fields.insert("apiVersion".to_owned(), self.kind.api_version().into());
-        let metadata = metadata_mut(&mut object);
-        metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_end {
-            let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-            as_map_mut(annotations).insert("k8s.io/initial-events-end".to_owned(), "true".into());
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
+        let kind = &self.kind;
+        let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
+        // A bookmark is an empty object of its kind, and shows what an empty object shows.
+        as_map_mut(&mut object).extend(shapes::blank(kind));
+        strategy::count_nothing(kind, &mut object);
         event_line("BOOKMARK", object.to_string().as_bytes())
     }
 

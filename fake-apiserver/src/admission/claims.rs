@@ -10,6 +10,9 @@ use crate::status::{Result, Status};
 use crate::store::Store;
 
 pub(super) fn resize(store: &Store, target: &Target, old: &Value, new: &Value) -> Result<()> {
+    if old["spec"]["resources"] == new["spec"]["resources"] {
+        return Ok(());
+    }
     let size = |claim: &Value| {
         let request = text(claim, &["spec", "resources", "requests", "storage"]);
         Quantity::parse(request).map_or(0, Quantity::nanos)

@@ -17,6 +17,11 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
+    /// Whether the two are the same.
+    pub(crate) fn is_empty(&self) -> bool {
+        [&self.removed, &self.modified, &self.added].iter().all(|set| set.is_empty())
+    }
+
     /// Lets a filter take away from each set.
     pub(crate) fn filter(&mut self, filter: impl Fn(&mut Set)) {
         filter(&mut self.removed);
@@ -199,7 +204,7 @@ fn mention(link: &Link, value: &Value, path: &mut Vec<Element>, set: &mut Set) {
                 path.push(Element::Field(name.clone()));
                 mention(link, value, path, set);
                 let nothing = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-                if nothing || !map.fields.contains_key(name) {
+                if nothing || !map.fields.contains(name) {
                     set.insert(path);
                 }
                 path.pop();

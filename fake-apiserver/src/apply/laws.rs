@@ -88,7 +88,8 @@ fn step(
     static NONE: LazyLock<Set> = LazyLock::new(Set::default);
     let reset = Reset::Only(&NONE);
     let nothing = || Cow::Owned(empty(schema));
-    let subject = Subject { schema, api_version: "v1", reset: &reset, nothing: &nothing, knows: &|_| true };
+    let knows = &|_: &str| true;
+    let subject = Subject { schema, api_version: "v1", reset: &reset, nothing: &nothing, knows, other: None };
     let writer = Writer { manager, subresource: "", now: "2026-01-01T00:00:00Z" };
     let applied = apply(&subject, &writer, stored, configuration, force)?;
     let mut next = applied.object.unwrap_or_else(|| stored.clone());

@@ -104,14 +104,16 @@ pub(super) fn by_step<'a>(
 /// written even when they are empty.
 pub(crate) fn empty(link: &Link) -> Value {
     let mut fields = Map::new();
-    for (name, field) in link.node().map.iter().flat_map(|map| &map.fields) {
+    for (name, field) in link.node().map.iter().flat_map(|map| map.fields.iter()) {
         let below = field.link.node();
         if field.default.as_ref().is_some_and(|default| *default == Value::Object(Map::new())) {
             let is_struct = below.map.as_ref().is_some_and(|map| !map.fields.is_empty());
-            fields
-                .insert(name.clone(), if is_struct { empty(&field.link) } else { Value::Object(Map::new()) });
+            fields.insert(
+                name.to_owned(),
+                if is_struct { empty(&field.link) } else { Value::Object(Map::new()) },
+            );
         } else if field.required {
-            fields.insert(name.clone(), field.default.clone().unwrap_or_default());
+            fields.insert(name.to_owned(), field.default.clone().unwrap_or_default());
         }
     }
     Value::Object(fields)

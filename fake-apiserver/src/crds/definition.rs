@@ -74,15 +74,6 @@ pub(crate) fn remember_stored(value: &mut Value) {
     }
 }
 
-/// What a definition shows of which nothing is set.
-pub(crate) fn blank() -> Value {
-    let mut blank = json!({});
-    if let Err(why) = settle(&Shape::Fields(DEFINITION), &mut blank, "", &mut Vec::new()) {
-        tracing::warn!(%why, "a definition of nothing has no shape");
-    }
-    blank
-}
-
 /// What is wrong with a new definition.
 pub(crate) fn check_create(value: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();

@@ -70,7 +70,7 @@ pub(super) fn read(link: &Link, context: &mut Context<'_>, value: Value) -> Opti
     }
 }
 
-/// Whether a value is one of its type whatever it says.
+/// Whether a value is one of its type, and kept as it is, at a glance.
 pub(super) fn keeps(scalar: Option<Scalar>, value: &Value) -> bool {
     matches!(
         (scalar, value),
@@ -78,7 +78,24 @@ pub(super) fn keeps(scalar: Option<Scalar>, value: &Value) -> bool {
             | (Some(Scalar::String | Scalar::Duration | Scalar::IntOrString), Value::String(_))
             | (Some(Scalar::Boolean), Value::Bool(_))
             | (Some(Scalar::Number), Value::Number(_))
-    )
+    ) || matches!((scalar, value), (Some(Scalar::Time), Value::String(text)) if is_kept_time(text))
+}
+
+/// Whether a text is for sure a time in the form in which it is kept; the last days of months are left to those who read it.
+fn is_kept_time(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let form = b"0000-00-00T00:00:00Z";
+    let alike = |(byte, form): (&u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == form };
+    let within =
+        |at: usize, first: &[u8], last: &[u8]| (first..=last).contains(&&bytes[at..at + first.len()]);
+    bytes.len() == form.len()
+        && bytes.iter().zip(form).all(alike)
+        && within(0, b"1000", b"8999")
+        && within(5, b"01", b"12")
+        && within(8, b"01", b"28")
+        && within(11, b"00", b"23")
+        && within(14, b"00", b"59")
+        && within(17, b"00", b"59")
 }
 
 /// Says that a list or map stands where the schema has none.
@@ -166,6 +183,30 @@ pub(super) fn type_name(link: &Link) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_that_is_kept_at_a_glance_is_what_reading_it_gives() {
+        for text in ["2026-01-28T23:59:59Z", "1000-12-01T00:00:00Z", "8999-06-15T12:30:00Z"] {
+            assert!(is_kept_time(text), "{text}");
+            let read = time(&mut Context::default(), text, "");
+            assert_eq!(read, Some(text.into()));
+        }
+        for text in [
+            "2026-01-29T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "2026-00-01T00:00:00Z",
+            "2026-01-01T24:00:00Z",
+            "2026-01-01T00:60:00Z",
+            "2026-01-01T00:00:60Z",
+            "2026-01-01T00:00:00z",
+            "2026-01-01 00:00:00Z",
+            "2026-01-01T00:00:00.0Z",
+            "0999-01-01T00:00:00Z",
+            "",
+        ] {
+            assert!(!is_kept_time(text), "{text}");
+        }
+    }
 
     #[test]
     fn base64_is_checked_as_go_checks_it() {

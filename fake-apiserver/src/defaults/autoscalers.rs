@@ -15,10 +15,14 @@ pub(crate) const CARRIED: &[&str] = &[
     "autoscaling.alpha.kubernetes.io/conditions",
 ];
 
-pub(super) fn apply(value: &mut Value) {
+/// What the newer version has defaults for; one of the older version has got its own when it was read as a newer one.
+pub(super) fn apply(value: &mut Value, is_older: bool) {
     drop_carried(value);
     let spec = map(value, "spec");
     default_in(spec, "minReplicas", 1.into());
+    if is_older {
+        return;
+    }
     if spec.get("metrics").is_none_or(|metrics| *metrics == json!([])) {
         as_map_mut(spec).insert("metrics".into(), json!([cpu(80)]));
     }

@@ -2,12 +2,11 @@
 //! defaults, and how lists and maps are merged. Never reads an object. Answers to
 //! `k8s.io/kube-openapi/pkg/schemaconv` and, for strategic merge, to `.../pkg/util/proto`.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
-use crate::schema::{Component, component};
+use crate::schema::{Component, Fields, component};
 
 /// What a value may be. A typed one is one of the three, one without a type may be any.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +43,7 @@ pub(crate) enum Scalar {
 /// A struct, a map, or a struct with further fields.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MapShape {
-    pub(crate) fields: BTreeMap<String, Field>,
+    pub(crate) fields: Fields,
     /// What stands in fields that are not named; without it there are none.
     pub(crate) rest: Option<Link>,
     /// Owned and replaced as a whole.
@@ -181,7 +180,7 @@ pub(crate) fn custom(schema: Option<&Value>, preserve_unknown: bool) -> Link {
     let metadata = metadata.map_or_else(Link::deduced, Link::named);
     for (name, link) in [("apiVersion", string()), ("kind", string()), ("metadata", metadata)] {
         let field = Field { link, default: None, required: false, merge: Merge::default() };
-        map.fields.insert(name.into(), field);
+        map.fields.insert(name, field);
     }
     Link::to(To::Here(Arc::new(node)))
 }
@@ -235,7 +234,7 @@ fn map_of(schema: &Value, preserve: bool) -> MapShape {
         };
         (name.clone(), field)
     });
-    let fields: BTreeMap<String, Field> = fields.collect();
+    let fields: Fields = fields.collect();
     let rest = match schema.get("additionalProperties") {
         None if preserve || fields.is_empty() => Some(Link::deduced()),
         None | Some(Value::Bool(false)) => None,
@@ -298,11 +297,11 @@ mod tests {
         for step in before {
             let below = match at.node() {
                 Node { list: Some(list), .. } => list.items.clone(),
-                other => other.map.as_ref().unwrap().fields[*step].link.clone(),
+                other => other.map.as_ref().unwrap().fields.get(step).unwrap().link.clone(),
             };
             at = below;
         }
-        at.node().map.as_ref().unwrap().fields[*end].clone()
+        at.node().map.as_ref().unwrap().fields.get(end).unwrap().clone()
     }
 
     #[track_caller]

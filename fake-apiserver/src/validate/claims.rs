@@ -145,13 +145,35 @@ pub(super) fn update(old: &Value, new: &Value) -> Causes {
                 .any(|field| sentence.starts_with(field))
         });
     }
-    if old["spec"]["volumeMode"] != new["spec"]["volumeMode"] {
-        causes.push(Cause::invalid("volumeMode", new["spec"]["volumeMode"].clone(), "field is immutable"));
+    if old["spec"] != new["spec"] {
+        changed_spec(old, new, &mut causes);
+    }
+    let (before, after) = (beta(old), beta(new));
+    let moved = after.is_empty() && text(new, &["spec", "storageClassName"]) == before;
+    if before != after && !moved {
+        causes.push(Cause::invalid(
+            format!("metadata.annotations.{BETA_CLASS}"),
+            after,
+            "field is immutable",
+        ));
+    }
+    causes
+}
+
+/// The class in the place where it once was.
+fn beta(claim: &Value) -> &str {
+    text(claim, &["metadata", "annotations", BETA_CLASS])
+}
+
+fn changed_spec(old: &Value, new: &Value, causes: &mut Causes) {
+    let (before, wanted) = (&old["spec"], &new["spec"]);
+    if before["volumeMode"] != wanted["volumeMode"] {
+        causes.push(Cause::invalid("volumeMode", wanted["volumeMode"].clone(), "field is immutable"));
     }
     let current = &old["status"]["currentVolumeAttributesClassName"];
-    let wanted_class = &new["spec"]["volumeAttributesClassName"];
+    let wanted_class = &wanted["volumeAttributesClassName"];
     if !current.is_null()
-        && *wanted_class != old["spec"]["volumeAttributesClassName"]
+        && *wanted_class != before["volumeAttributesClassName"]
         && matches!(wanted_class.as_str(), None | Some(""))
     {
         causes.push(Cause::forbidden(
@@ -159,20 +181,10 @@ pub(super) fn update(old: &Value, new: &Value) -> Causes {
             "update to nothing is forbidden when status.currentVolumeAttributesClassName is set",
         ));
     }
-    shrinks(old, new, &mut causes);
-    if old["spec"] != new["spec"] && !may_become(old, &new["spec"]) {
+    shrinks(old, new, causes);
+    if !may_become(old, wanted) {
         causes.push(Cause::forbidden("spec", IMMUTABLE));
     }
-    let beta = |value: &Value| text(value, &["metadata", "annotations", BETA_CLASS]).to_owned();
-    let moved = beta(new).is_empty() && text(new, &["spec", "storageClassName"]) == beta(old);
-    if beta(old) != beta(new) && !moved {
-        causes.push(Cause::invalid(
-            format!("metadata.annotations.{BETA_CLASS}"),
-            beta(new),
-            "field is immutable",
-        ));
-    }
-    causes
 }
 
 /// Whether the spec of a claim may become another one.

@@ -36,7 +36,10 @@ impl<'a> Field<'a> {
             path.push('.');
         }
         path.push_str(names);
-        let value = names.split('.').fold(self.value, |value, name| value.get(name).unwrap_or(&NOTHING));
+        let step = |value: &'a Value, name| value.get(name).unwrap_or(&NOTHING);
+        // Most are one name, in which a search is not worth its beginning.
+        let several = names.bytes().any(|byte| byte == b'.');
+        let value = if several { names.split('.').fold(self.value, step) } else { step(self.value, names) };
         Self { value, path }
     }
 

@@ -195,10 +195,9 @@ pub(crate) fn qualified_name(text: &str) -> Option<String> {
 /// All that is wrong with such a key.
 pub(crate) fn qualified_names(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
-    let parts: Vec<&str> = text.split('/').collect();
-    let name = match parts[..] {
-        [name] => name,
-        [prefix, name] => {
+    let name = match text.split_once('/') {
+        None => text,
+        Some((prefix, name)) if !name.contains('/') => {
             if prefix.is_empty() {
                 wrong.push("prefix part must be non-empty".to_owned());
             } else {
@@ -206,7 +205,7 @@ pub(crate) fn qualified_names(text: &str) -> Vec<String> {
             }
             name
         }
-        _ => return vec![QUALIFIED.to_owned()],
+        Some(_) => return vec![QUALIFIED.to_owned()],
     };
     if name.is_empty() {
         wrong.push("name part must be non-empty".to_owned());

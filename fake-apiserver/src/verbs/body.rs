@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use crate::crds;
 use crate::decode::{self, Decoded, yaml};
-use crate::events;
 use crate::kinds::Kind;
 use crate::request::Request;
 use crate::schema::{self, Link};
@@ -27,14 +26,14 @@ pub(crate) fn object(
 ) -> Result<(Value, Vec<String>)> {
     let Some(decoded) = decoded(server, request, kind, options)? else {
         let value = typed(server, kind, request.json(&kind.kind)?)?;
-        return Ok((stored(kind, value), crds::field_warnings(kind, request)?));
+        return Ok((kind.kept(value), crds::field_warnings(kind, request)?));
     };
     let value = typed(server, kind, decoded.value)?;
     if let Some(mistake) = decoded.mistake {
         return Err(misfit(kind, &mistake));
     }
     let warnings = judge(decoded.strict, options.validation).map_err(|why| misfit(kind, &why))?;
-    Ok((stored(kind, value), warnings))
+    Ok((kind.kept(value), warnings))
 }
 
 fn misfit(kind: &Kind, why: &str) -> Box<Status> {
@@ -47,7 +46,7 @@ fn misfit(kind: &Kind, why: &str) -> Box<Status> {
 /// Refuses an object that comes by no request and has a value of the wrong type: no client could read it, nor any list that
 /// it is in.
 pub(crate) fn check_types(server: &Server, kind: &Kind, value: &Value) -> Result<()> {
-    if !reads(server, kind) || kind.is_events_view() {
+    if !reads(server, kind) || kind.is_view() {
         return Ok(());
     }
     let decoded = decode::value(schema::of_kind(kind), value);
@@ -102,10 +101,6 @@ fn reads(server: &Server, kind: &Kind) -> bool {
     !server.is_raw() && !kind.custom && !crds::judges(kind)
 }
 
-fn stored(kind: &Kind, value: Value) -> Value {
-    if kind.is_events_view() { events::to_core(&value) } else { value }
-}
-
 /// What is said of unknown and repeated fields: warnings, or why the request is refused.
 fn judge(strict: Vec<String>, validation: FieldValidation) -> std::result::Result<Vec<String>, String> {
     match validation {
@@ -140,12 +135,12 @@ pub(crate) fn patched(
     }
     let mut warnings = judge(strict, options.validation).map_err(|why| refuse(value.to_string(), &why))?;
     warnings.extend(crds::check_patched(kind, request, &value)?);
-    Ok((stored(kind, value), warnings))
+    Ok((kind.kept(value), warnings))
 }
 
 /// What applying made, as its kind has it: Go has no null in a map of texts, for one. What is wrong with it is said elsewhere.
 pub(crate) fn applied(server: &Server, kind: &Kind, value: Value) -> Value {
-    if kind.is_events_view() {
+    if kind.is_view() {
         return value;
     }
     match decoded_again(server, kind, &value) {

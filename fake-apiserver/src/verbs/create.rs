@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::admission;
 use crate::answer::Answer;
 use crate::crds;
+use crate::defaults;
 use crate::object::{Object, at, key_of, metadata_mut, text};
 use crate::request::Request;
 use crate::routes::Target;
@@ -81,6 +82,7 @@ pub(crate) fn insert(
         if server.options.plugins.pod_security {
             said.extend(admission::security::warning(store, target, &value));
         }
+        defaults::apply_last(&target.kind, &mut value);
         addresses::assign(server, store, target, None, &mut value)?;
         admission::charge(server, store, target, &value, None, dry)?;
     }

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use crate::apply::{self, Applied, Conflict, Reset, Set, Subject, Writer};
-use crate::events;
+use crate::apply::{self, Applied, Conflict, Other, Reset, Set, Subject, Writer};
+use crate::autoscalers;
 use crate::kinds::{Kind, split_api_version};
 use crate::object::metadata_mut;
 use crate::routes::Target;
@@ -72,7 +72,7 @@ fn reset(kind: &Kind, subresource: &str) -> Reset {
 fn knows(kind: &Kind, api_version: &str) -> bool {
     let (group, version) = split_api_version(api_version);
     let event = |group: &str| matches!(group, "" | "events.k8s.io") && kind.kind == "Event";
-    let same_version = version == kind.version || kind.custom;
+    let same_version = version == kind.version || kind.custom || kind.group == "autoscaling";
     same_version && (group == kind.group || event(group) && event(&kind.group))
 }
 
@@ -84,7 +84,7 @@ fn seen(kind: &Kind, value: &Value) -> Value {
 /// What an object of a kind is before anything is set.
 fn nothing(kind: &Kind, schema: &Link) -> Cow<'static, Value> {
     match shapes::nothing(kind).filter(|_| !kind.is_events_view()) {
-        Some(nothing) => Cow::Borrowed(nothing),
+        Some(nothing) => kind.view(nothing).map_or(Cow::Borrowed(nothing), Cow::Owned),
         None => Cow::Owned(apply::empty(schema)),
     }
 }
@@ -148,7 +148,7 @@ pub(crate) fn after_update(
     on_behalf(server, target, manager, subresource, |subject, writer| {
         let kind = &target.kind;
         let old = old.map_or_else(|| (subject.nothing)(), Cow::Borrowed);
-        if kind.is_events_view() {
+        if kind.is_view() {
             return apply::update(subject, writer, &seen(kind, &old), &seen(kind, new));
         }
         apply::update(subject, writer, &old, new)
@@ -166,12 +166,15 @@ fn on_behalf<T>(
     let kind = &target.kind;
     let schema = schema::of_kind(kind);
     let (api_version, now) = (kind.api_version(), server.timestamp());
+    let other = autoscalers::other(kind);
+    let other = other.as_ref().map(|(api_version, schema, to, from)| Other { api_version, schema, to, from });
     let subject = Subject {
         schema,
         api_version: &api_version,
         reset: &reset(kind, subresource),
         nothing: &|| nothing(kind, schema),
         knows: &|version| knows(kind, version),
+        other,
     };
     let writer = Writer { manager, subresource, now: &now };
     step(&subject, &writer)
@@ -191,9 +194,7 @@ pub(crate) fn apply(
     let mut applied = on_behalf(server, target, manager, &target.subresource, |subject, writer| {
         apply::apply(subject, writer, &old, configuration, force)
     })?;
-    if kind.is_events_view() {
-        applied.object = applied.object.map(|object| events::to_core(&object));
-    }
+    applied.object = applied.object.map(|object| kind.kept(object));
     Ok(applied)
 }
 
@@ -210,8 +211,8 @@ pub(crate) fn keep_times(old: &Value, value: &mut Value) {
     let (metadata, new_metadata) = (&old["metadata"], &value["metadata"]);
     let (before, after) = (&metadata["managedFields"], &new_metadata["managedFields"]);
     if before != after
-        && same_but("metadata", old, value)
         && same_but("managedFields", metadata, new_metadata)
+        && same_but("metadata", old, value)
         && same_but_for_times(before, after)
     {
         store(value, Some(before.clone()));

@@ -3,7 +3,7 @@
 //! changes of the spec. Never judges values. Answers to the `strategy.go` of each kind under
 //! `kubernetes/pkg/registry`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::crds;
 use crate::defaults;
@@ -35,24 +35,6 @@ pub(crate) fn prepare(kind: &Kind, value: &mut Value) -> Result<()> {
     defaults::apply(kind, value);
     shapes::complete(kind, value);
     Ok(())
-}
-
-/// What an object of a kind shows of which nothing is set.
-pub(crate) fn blank(kind: &Kind) -> Value {
-    let nothing = || shapes::nothing(kind).filter(|_| !kind.custom).cloned();
-    let mut blank = crds::blank(kind).or_else(nothing).unwrap_or_else(|| Value::Object(Map::new()));
-    match (&*kind.group, &*kind.kind) {
-        // What has no template yet has been counted already.
-        ("apps", "DaemonSet") => {
-            metadata_mut(&mut blank).insert("annotations".into(), json!({COUNT: "0"}));
-        }
-        // Not even replicas have their default.
-        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => {
-            crate::object::map_mut(&mut blank, "spec").insert("replicas".into(), 0.into());
-        }
-        _ => {}
-    }
-    kind.view(&blank).unwrap_or(blank)
 }
 
 /// How many labels the server gives the pods of a job.
@@ -276,16 +258,28 @@ fn drop_topology(kind: &Kind, old: Option<&Value>, value: &mut Value) {
 /// Where a daemon set counts the changes of its template.
 const COUNT: &str = "deprecated.daemonset.template.generation";
 
-/// Takes the count out of metadata that are shown alone: it is no annotation where a real server keeps it.
-pub(crate) fn forget_count(kind: &Kind, metadata: &mut Value) {
-    if kind.kind != "DaemonSet" || kind.custom {
-        return;
-    }
+/// Takes out of metadata that are shown alone what a real server keeps elsewhere than in annotations: a daemon set's count, and
+/// what the older autoscalers carry.
+pub(crate) fn forget_carried(kind: &Kind, metadata: &mut Value) {
+    let carried: &[&str] = match &*kind.kind {
+        "DaemonSet" if !kind.custom => &[COUNT],
+        "HorizontalPodAutoscaler" if kind.is_view() => defaults::autoscalers::CARRIED,
+        _ => return,
+    };
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-        annotations.remove(COUNT);
+        annotations.retain(|name, _| !carried.contains(&name.as_str()));
         if annotations.is_empty() {
             as_map_mut(metadata).remove("annotations");
         }
+    }
+}
+
+/// An object that only says up to where a watch has come has counted nothing yet.
+pub(crate) fn count_nothing(kind: &Kind, value: &mut Value) {
+    if kind.kind == "DaemonSet" && kind.group == "apps" {
+        let annotations =
+            metadata_mut(value).entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+        as_map_mut(annotations).insert(COUNT.into(), "0".into());
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::admission;
 use crate::answer::Answer;
 use crate::crds;
+use crate::defaults;
 use crate::kinds::Trait;
 use crate::object::{Object, metadata_mut, strings, text};
 use crate::patch;
@@ -203,6 +204,7 @@ pub(crate) fn write(
         strategy::keep_other_parts(target, old, &mut value)?;
     } else {
         admit(server, store, target, old, &mut value, fields, brought)?;
+        defaults::apply_last(&target.kind, &mut value);
         if target.subresource.is_empty() {
             addresses::assign(server, store, target, Some(old), &mut value)?;
             if value != *old {
@@ -334,6 +336,7 @@ fn keep_end(old: &Value, value: &mut Value) {
 fn keep(fields: &[&str], old: &Value, metadata: &mut Map<String, Value>) {
     for field in fields {
         match old.get(field) {
+            Some(value) if metadata.get(*field) == Some(value) => None,
             Some(value) => metadata.insert((*field).into(), value.clone()),
             None => metadata.remove(*field),
         };
