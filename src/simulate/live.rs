@@ -1,7 +1,7 @@
 //! The cast of a simulation, live: on this machine's clock, against a server that others reach too, until it is told to stop.
 //!
 //! Decides which parts run and nothing else: controller, scheduler and stand-ins are those of [`super::run`]. What a namespace
-//! needs beside what the stand-ins know of it is for [`super::namespaces`]. Answers to kube-controller-manager, kube-scheduler
+//! needs beside what the stand-ins know of it is for `super::namespaces`. Answers to kube-controller-manager, kube-scheduler
 //! and kubelet as far as a claim depends on them.
 
 use std::sync::Arc;
