@@ -154,7 +154,9 @@ async fn why_not(client: &Client, pod: &str) -> String {
     let message = async {
         loop {
             let list = events.list(&params).await.expect("events can be listed");
-            if let Some(message) = list.items.into_iter().find_map(|event| event.message) {
+            // One that sees the pod before its claim says so, and looks again.
+            let mut messages = list.items.into_iter().filter_map(|event| event.message);
+            if let Some(message) = messages.find(|message| !message.contains("not found")) {
                 return message;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
