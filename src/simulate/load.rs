@@ -47,10 +47,7 @@ pub(super) fn load(
     let mut documents = documents;
     documents.sort_by_key(|document| rank(&document.object));
     let has_node = documents.iter().any(|document| document.object["kind"] == "Node");
-    let (code, nodes) = server.request("GET", "/api/v1/nodes?limit=1", "", b"");
-    let nodes: Value = serde_json::from_slice(&nodes).ok().filter(|_| code == 200).unwrap_or_default();
-    let knows_node = nodes["items"].as_array().is_some_and(|items| !items.is_empty());
-    if !has_node && !knows_node {
+    if !has_node && !knows_node(server) {
         warnings.push(
             "no Node among the manifests: one named node-1 is made, with 64 cpus, 256Gi of memory and room for 10000 pods".to_owned(),
         );
@@ -69,6 +66,13 @@ pub(super) fn load(
         progress.load();
     }
     Ok(())
+}
+
+/// Whether there is a node from an earlier run.
+fn knows_node(server: &FakeApiServer) -> bool {
+    let (code, nodes) = server.request("GET", "/api/v1/nodes?limit=1", "", b"");
+    let nodes: Value = serde_json::from_slice(&nodes).ok().filter(|_| code == 200).unwrap_or_default();
+    nodes["items"].as_array().is_some_and(|items| !items.is_empty())
 }
 
 /// Takes out what is stored already, from an earlier run: it stays as it has become. Says what that was.

@@ -5,6 +5,7 @@
 //! is left. Never touches anything else. Answers to the serviceaccount, root-ca-cert-publisher and namespace controllers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::time::Duration;
 
 use fake_apiserver::FakeApiServer;
@@ -12,7 +13,8 @@ use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -61,20 +63,24 @@ fn names(client: &Client) -> stream::BoxStream<'static, String> {
         Ok(Event::Delete(_) | Event::Init | Event::InitDone) => None,
         Err(error) => trouble(&error),
     });
-    let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let accounts = watcher(Api::<ServiceAccount>::all(client.clone()), named(ACCOUNT)).default_backoff();
-    let accounts = accounts.filter_map(async |event| match event {
-        Ok(Event::Delete(account)) => account.namespace(),
+    let accounts = lost::<ServiceAccount>(client, ACCOUNT);
+    let maps = lost::<ConfigMap>(client, AUTHORITY);
+    stream::select_all([all.boxed(), accounts, maps]).boxed()
+}
+
+/// The namespaces that lose their object of this name.
+fn lost<K>(client: &Client, name: &str) -> stream::BoxStream<'static, String>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let named = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let all = watcher(Api::<K>::all(client.clone()), named).default_backoff();
+    let lost = all.filter_map(async |event| match event {
+        Ok(Event::Delete(object)) => object.namespace(),
         Ok(Event::Apply(_) | Event::InitApply(_) | Event::Init | Event::InitDone) => None,
         Err(error) => trouble(&error),
     });
-    let maps = watcher(Api::<ConfigMap>::all(client.clone()), named(AUTHORITY)).default_backoff();
-    let maps = maps.filter_map(async |event| match event {
-        Ok(Event::Delete(map)) => map.namespace(),
-        Ok(Event::Apply(_) | Event::InitApply(_) | Event::Init | Event::InitDone) => None,
-        Err(error) => trouble(&error),
-    });
-    stream::select_all([all.boxed(), accounts.boxed(), maps.boxed()]).boxed()
+    lost.boxed()
 }
 
 fn trouble(error: &watcher::Error) -> Option<String> {

@@ -89,7 +89,9 @@ fn tolerate(pod: &mut Value, more: &Value) {
 
 /// Whether a toleration tolerates all that another does.
 fn covers(one: &Value, other: &Value) -> bool {
-    let said = |value: &Value, field: &str| text(value, &[field]).to_owned();
+    fn said<'a>(toleration: &'a Value, field: &str) -> &'a str {
+        text(toleration, &[field])
+    }
     let exists = said(one, "operator") == "Exists";
     if one == other {
         return true;
